@@ -1,0 +1,164 @@
+package rea
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// Config holds what an archive needs to know of the program around it. The zero value works.
+type Config struct {
+	// Actor tells who acts, for every append that does not say By. Nil: nobody is claimed.
+	Actor func(ctx context.Context) string
+	// Logger takes warnings. Nil: slog.Default().
+	Logger *slog.Logger
+	// Attempts is how often Do runs its function at most before it gives up. 0: 20.
+	Attempts int
+	// PageEvents is how many events are read from the database at a time. 0: 500.
+	PageEvents int
+	// PollEvery is how often Follow looks for new events when there were none. 0: 250ms.
+	PollEvery time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Actor == nil {
+		c.Actor = func(context.Context) string { return "" }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Attempts <= 0 {
+		c.Attempts = 20
+	}
+	if c.PageEvents <= 0 {
+		c.PageEvents = 500
+	}
+	if c.PollEvery <= 0 {
+		c.PollEvery = 250 * time.Millisecond
+	}
+	return c
+}
+
+// Archive is the history of business objects in one database. It is safe for concurrent use.
+// Package postgres and package sqlite open one.
+type Archive struct {
+	store  Store
+	config Config
+}
+
+// New makes an archive of a store. Programs call postgres.Open or sqlite.Open instead.
+func New(store Store, config Config) *Archive {
+	return &Archive{store: store, config: config.withDefaults()}
+}
+
+// Join makes a session of a store into a Tx of this archive. Programs call Tx or SQLTx of the store's
+// own Archive instead.
+func (a *Archive) Join(s Session) *Tx { return &Tx{archive: a, session: s} }
+
+// Autocommit gives a Tx in which every call is a transaction of its own: one append, one round trip.
+func (a *Archive) Autocommit() *Tx { return a.Join(a.store.Autocommit()) }
+
+// Do runs fn in a transaction of REA's and commits it. Where the transaction ends in a conflict, a
+// serialization failure or a deadlock, it is rolled back and fn runs again from the start, after a short
+// random pause, at most Config.Attempts times; so fn must not keep results of an earlier run, and whatever
+// it believes of an aggregate it must load inside. A conflict that comes back with the same expectation
+// is returned at once: fn did not load what it expects. Any other error of fn rolls back and is returned.
+func (a *Archive) Do(ctx context.Context, fn func(tx *Tx) error) error {
+	var before *ConflictError
+	for attempt := 1; ; attempt++ {
+		err := a.once(ctx, fn)
+		if err == nil || !(errors.Is(err, ErrConflict) || errors.Is(err, ErrRetry)) || attempt >= a.config.Attempts {
+			return err
+		}
+		var conflict *ConflictError
+		if errors.As(err, &conflict) {
+			if before != nil && before.Aggregate == conflict.Aggregate && before.Expected == conflict.Expected {
+				return err
+			}
+			before = conflict
+		}
+		if !pause(ctx, time.Duration(rand.Int64N(int64(min(attempt*attempt, 100))*int64(time.Millisecond)))) {
+			return err
+		}
+	}
+}
+
+func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (err error) {
+	session, err := a.store.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	// Also after a panic of fn; after Commit it does nothing.
+	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
+	if err := fn(a.Join(session)); err != nil {
+		return err
+	}
+	return session.Commit(ctx)
+}
+
+// pause waits for d and reports false where ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Number gives positions to events that have committed since the last time, at most about 10,000, and
+// says how many. busy: another process is at it. Followers call it; without followers there is no need to.
+func (a *Archive) Number(ctx context.Context) (numbered int64, busy bool, err error) {
+	if err := a.store.Ready(ctx, true); err != nil {
+		return 0, false, err
+	}
+	return a.store.Pass(ctx, 10_000)
+}
+
+// CatchUp numbers until everything that had committed when it was called has a position, and returns the
+// last position. It waits while another process is numbering. On a server that takes no writes it returns
+// the position that there is.
+func (a *Archive) CatchUp(ctx context.Context) (int64, error) {
+	for {
+		n, busy, err := a.Number(ctx)
+		switch {
+		case errors.Is(err, ErrReadOnly), errors.Is(err, ErrNewerSchema):
+			return a.Autocommit().Head(ctx)
+		case err != nil:
+			return 0, err
+		case busy:
+			if !pause(ctx, 5*time.Millisecond) {
+				return 0, ctx.Err()
+			}
+		case n == 0:
+			return a.Autocommit().Head(ctx)
+		}
+	}
+}
+
+// Migrations lists the schema's steps with what the database has.
+func (a *Archive) Migrations(ctx context.Context) ([]Migration, error) {
+	return a.store.Migrations(ctx)
+}
+
+// Migrate brings the database's schema to this program's version, telling report (may be nil) of each step.
+// Several processes may call it at once. A newer schema is a *SchemaError.
+func (a *Archive) Migrate(ctx context.Context, report func(Migration)) error {
+	return a.store.Migrate(ctx, report)
+}
+
+// MigrationSQL gives the text of all migrations, for teams with a tool of their own.
+func (a *Archive) MigrationSQL() string { return a.store.MigrationSQL() }
+
+// Uninstall removes everything that is REA's from the database, events included. events must be the exact
+// number of stored events.
+func (a *Archive) Uninstall(ctx context.Context, events int64) error {
+	return a.store.Uninstall(ctx, events)
+}
+
+// Close frees the connections that opening the archive made. It leaves a pool that was handed over alone.
+func (a *Archive) Close() { a.store.Close() }

@@ -1,0 +1,4 @@
+package pgtest
+
+// Name of the template's database.
+func Name(t Template) string { return t.name }

@@ -1,0 +1,146 @@
+package rea
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// At is a moment in the life of an aggregate. The zero At is the latest.
+type At struct {
+	kind    byte // 0 latest, 's' seq, 't' time, 'p' position
+	number  int64
+	instant time.Time
+}
+
+// AtSeq is the moment right after the event with this seq.
+func AtSeq(seq int64) At { return At{kind: 's', number: seq} }
+
+// AtTime is a moment by the clock: the longest prefix of the aggregate's events whose created_at are all
+// not after t.
+func AtTime(t time.Time) At { return At{kind: 't', instant: t} }
+
+// AtPosition is the moment right after the event with this position, for every aggregate alike.
+func AtPosition(position int64) At { return At{kind: 'p', number: position} }
+
+// IsZero reports whether a is the latest moment.
+func (a At) IsZero() bool { return a == At{} }
+
+// String gives "seq 3", "position 12", a time, or "the latest".
+func (a At) String() string {
+	switch a.kind {
+	case 's':
+		return fmt.Sprintf("seq %d", a.number)
+	case 'p':
+		return fmt.Sprintf("position %d", a.number)
+	case 't':
+		return FormatTime(a.instant)
+	}
+	return "the latest"
+}
+
+// reached reports whether e lies after the moment, so that folding stops before it.
+func (a At) reached(e Event) bool {
+	switch a.kind {
+	case 's':
+		return e.Seq > a.number
+	case 'p':
+		return e.Position == 0 || e.Position > a.number
+	case 't':
+		return e.CreatedAt.After(a.instant)
+	}
+	return false
+}
+
+// FoldFunc gives the state after e. It must depend on nothing but its arguments.
+type FoldFunc[S any] func(state S, e Event) (S, error)
+
+// Loaded is an aggregate as it was at one moment.
+type Loaded[S any] struct {
+	Aggregate Ref
+	State     S
+	Seq       int64 // of the last event that is folded in
+	Last      Event // that event
+
+	tx *Tx
+}
+
+// Append appends to the aggregate, expecting it to be still at Seq, and moves Seq on success.
+// State and Last stay as they were loaded.
+func (l *Loaded[S]) Append(ctx context.Context, events ...NewEvent) (Receipt, error) {
+	receipt, err := l.tx.With(Expect(l.Seq)).Append(ctx, l.Aggregate, events...)
+	if err == nil {
+		l.Seq = receipt.Seq()
+	}
+	return receipt, err
+}
+
+// Load folds all events of an aggregate. An aggregate without events is a *NotFoundError.
+func Load[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S]) (*Loaded[S], error) {
+	return LoadAt(ctx, tx, aggregate, At{}, fold)
+}
+
+// LoadAt folds the events of an aggregate up to a moment. A moment before its first event is a *NotFoundError,
+// a seq or position beyond the last one a *NoSuchSeqError.
+func LoadAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
+	loaded := &Loaded[S]{Aggregate: aggregate, tx: tx}
+	var last int64
+	for e, err := range tx.Events(ctx, aggregate, 0) {
+		if err != nil {
+			return nil, err
+		}
+		last = e.Seq
+		if at.reached(e) {
+			break
+		}
+		if loaded.State, err = fold(loaded.State, e); err != nil {
+			return nil, fmt.Errorf("rea: fold %s seq %d (%s version %d): %w", aggregate, e.Seq, e.Type, e.Version, err)
+		}
+		loaded.Seq, loaded.Last = e.Seq, e
+	}
+	if err := tx.checkMoment(ctx, aggregate, at, loaded.Seq, last); err != nil {
+		return nil, err
+	}
+	return loaded, nil
+}
+
+func (tx *Tx) checkMoment(ctx context.Context, aggregate Ref, at At, folded, last int64) error {
+	switch {
+	case last == 0:
+		return &NotFoundError{Aggregate: aggregate}
+	case at.kind == 's' && at.number > last:
+		return &NoSuchSeqError{Aggregate: aggregate, At: at, Last: last}
+	case at.kind == 'p':
+		head, err := tx.session.Head(ctx)
+		if err != nil {
+			return err
+		}
+		if at.number > head {
+			return &NoSuchSeqError{Aggregate: aggregate, At: at, Last: head}
+		}
+	}
+	if folded == 0 {
+		return &NotFoundError{Aggregate: aggregate, At: at}
+	}
+	return nil
+}
+
+// Object is a JSON object whose values are kept as they are stored, digit for digit.
+type Object map[string]json.RawMessage
+
+// Merge is the fold of an archive without a catalog: each payload's keys are laid over the state,
+// in seq order; null stays null.
+func Merge(state Object, e Event) (Object, error) {
+	var payload Object
+	if err := json.Unmarshal(e.Payload, &payload); err != nil {
+		return nil, err
+	}
+	if state == nil {
+		state = make(Object, len(payload))
+	}
+	for key, value := range payload {
+		state[key] = value
+	}
+	return state, nil
+}

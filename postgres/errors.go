@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// sqlState gives the SQLSTATE of an error of any driver; "" where there is none.
+func sqlState(err error) string {
+	var e interface{ SQLState() string }
+	if errors.As(err, &e) {
+		return e.SQLState()
+	}
+	return ""
+}
+
+// mapError says what was being done and gives the class that callers branch on.
+func mapError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	class := error(nil)
+	switch sqlState(err) {
+	case "40001", "40P01":
+		class = rea.ErrRetry
+	case "25006": // standby, or default_transaction_read_only
+		class = rea.ErrReadOnly
+	case "3F000", "42P01", "42883":
+		class = rea.ErrNoSchema
+	case "RE007":
+		class = rea.ErrImmutable
+	}
+	if class != nil {
+		return fmt.Errorf("rea: %s: %w (%w)", doing, class, err)
+	}
+	return fmt.Errorf("rea: %s: %w", doing, err)
+}
+
+// explain names a wrapper that formats queries itself: it drops the arguments, and the server misses $1.
+func (c sqlConn) explain(err error) error {
+	if sqlState(err) == "42P02" {
+		return fmt.Errorf("%T formats queries itself and drops their arguments: pass the *sql.Tx inside it (for bun.Tx: tx.Tx): %w", c.db, err)
+	}
+	return err
+}
+
+// detail is the JSON of a refusal, in column detail of rea.try_append and in DETAIL of an error.
+type detail struct {
+	Code          string `json:"code"`
+	Message       string `json:"message"`
+	AggregateType string `json:"aggregate_type"`
+	AggregateID   string `json:"aggregate_id"`
+	Expected      int64  `json:"expected"`
+	Actual        int64  `json:"actual"`
+	Key           string `json:"key"`
+	Seq           int64  `json:"seq"`
+	Path          string `json:"path"`
+	What          string `json:"what"`
+	Limit         int64  `json:"limit"`
+	Operation     string `json:"operation"`
+}
+
+// refusal makes the JSON of a refusal into its typed error.
+func refusal(text []byte) error {
+	var d detail
+	if err := json.Unmarshal(text, &d); err != nil {
+		return fmt.Errorf("rea: refused, in a form that this program does not know: %w", err)
+	}
+	aggregate := rea.Ref{Type: d.AggregateType, ID: d.AggregateID}
+	switch d.Code {
+	case "conflict":
+		return &rea.ConflictError{Aggregate: aggregate, Expected: d.Expected, Actual: d.Actual}
+	case "key_reused":
+		return &rea.KeyReusedError{Aggregate: aggregate, Key: d.Key, Seq: d.Seq}
+	case "bad_payload":
+		return &rea.PayloadError{Aggregate: aggregate, Path: d.Path, Problem: d.Message}
+	case "limit":
+		return &rea.LimitError{Aggregate: aggregate, What: d.What, Limit: d.Limit, Path: d.Path, Problem: d.Message}
+	case "hole":
+		return &rea.HoleError{Aggregate: aggregate, Seq: d.Seq, Actual: d.Actual}
+	case "immutable":
+		return &rea.ImmutableError{Operation: d.Operation}
+	}
+	return fmt.Errorf("rea: refused: %s", d.Message)
+}
+
+// refusedLine gives the typed error of a line that the database refused, or nil where the error is none
+// of the line's (a lost connection, a deadlock).
+func refusedLine(line rea.Line, err error) error {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return nil
+	}
+	switch e.Code {
+	case "RE008":
+		return refusal([]byte(e.Detail))
+	case "23505":
+		if e.ConstraintName == "events_pkey" {
+			return nil // the sequence is behind the data
+		}
+		return &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: line.Seq}
+	case "23514":
+		return &rea.LimitError{Aggregate: line.Aggregate, What: e.ConstraintName, Problem: "is not held"}
+	case "22P02", "22P05", "22003", "22008":
+		return &rea.PayloadError{Aggregate: line.Aggregate, Path: "$", Problem: e.Message}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+-- The archive: one table of events, the trigger that checks every writer, the triggers that refuse every change.
+-- Locks: none on anything that exists before.
+
+CREATE SCHEMA rea;
+
+CREATE TABLE rea.schema_migrations (
+    version    int PRIMARY KEY,
+    name       text NOT NULL,
+    checksum   text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Names: 1 to 200 bytes, no control characters (U+0000-001F, U+007F-009F), no space at either end.
+-- The bodies are parsed here and now, so that no search_path gives their operators another meaning.
+CREATE FUNCTION rea.name_ok(value text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN octet_length(value) BETWEEN 1 AND 200
+        AND value COLLATE "C" !~ E'^ | $|[\u0001-\u001f\u007f-\u009f]';
+
+CREATE FUNCTION rea.reason_ok(value text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN octet_length(value) BETWEEN 1 AND 4096;
+
+-- Depth of an object up to `depth` containers. Below 1,500 bytes of jsonb no value is 900 deep or has 16 MiB
+-- of text (a container takes 8 bytes, a number 12 bytes for at most 131,072 digits), and the look is saved.
+CREATE FUNCTION rea.object_ok(value jsonb, bytes int) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN jsonb_typeof(value) = 'object'
+       AND ((pg_column_size(value) < 1500 AND bytes >= 16777216)
+            OR (octet_length(value::text) <= bytes
+                AND NOT jsonb_path_exists(value, 'strict $.**{900} ? (@.type() == "object" || @.type() == "array")')));
+
+CREATE SEQUENCE rea.events_id_seq AS bigint CACHE 1;
+
+CREATE TABLE rea.events (
+    id              bigint NOT NULL,
+    aggregate_type  text COLLATE "C" NOT NULL,
+    aggregate_id    text COLLATE "C" NOT NULL,
+    seq             bigint NOT NULL,
+    event_type      text COLLATE "C" NOT NULL,
+    event_version   int NOT NULL DEFAULT 1,
+    payload         jsonb NOT NULL DEFAULT '{}',
+    status          text COLLATE "C",
+    catalog_version int,
+    correction      boolean NOT NULL DEFAULT false,
+    actor_id        text COLLATE "C",
+    reason          text COLLATE "C",
+    correlation_id  text COLLATE "C",
+    idempotency_key text COLLATE "C",
+    key_events      int,
+    metadata        jsonb,
+    xid             xid8 NOT NULL,
+    db_user         text COLLATE "C" NOT NULL,
+    created_at      timestamptz NOT NULL,
+    recorded_at     timestamptz,
+    CONSTRAINT events_pkey PRIMARY KEY (id),
+    CONSTRAINT events_aggregate_seq_key UNIQUE (aggregate_type, aggregate_id, seq),
+    CONSTRAINT events_aggregate_type_check CHECK (rea.name_ok(aggregate_type)),
+    CONSTRAINT events_aggregate_id_check CHECK (rea.name_ok(aggregate_id)),
+    CONSTRAINT events_event_type_check CHECK (rea.name_ok(event_type)),
+    CONSTRAINT events_seq_check CHECK (seq >= 1),
+    CONSTRAINT events_event_version_check CHECK (event_version >= 1),
+    CONSTRAINT events_payload_check CHECK (rea.object_ok(payload, 16777216)),
+    CONSTRAINT events_metadata_check CHECK (rea.object_ok(metadata, 65536)),
+    CONSTRAINT events_actor_id_check CHECK (rea.name_ok(actor_id)),
+    CONSTRAINT events_reason_check CHECK (rea.reason_ok(reason)),
+    CONSTRAINT events_correlation_id_check CHECK (rea.name_ok(correlation_id)),
+    CONSTRAINT events_idempotency_key_check CHECK (rea.name_ok(idempotency_key)),
+    CONSTRAINT events_key_events_check CHECK ((key_events >= 1) IS NOT DISTINCT FROM (CASE WHEN idempotency_key IS NOT NULL THEN true END)),
+    CONSTRAINT events_correction_check CHECK (NOT correction OR (actor_id IS NOT NULL AND reason IS NOT NULL)),
+    CONSTRAINT events_created_at_check CHECK (created_at >= '0001-01-01 00:00:00+00' AND created_at < '10000-01-01 00:00:00+00')
+);
+CREATE UNIQUE INDEX events_idempotency_key ON rea.events (aggregate_type, aggregate_id, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX events_created_at ON rea.events USING brin (created_at);
+ALTER SEQUENCE rea.events_id_seq OWNED BY rea.events.id;
+
+COMMENT ON TABLE rea.events IS 'What happened: immutable facts, ordered by seq within an aggregate, by rea.feed in the whole archive';
+COMMENT ON COLUMN rea.events.id IS 'storage id, drawn by the insert trigger; never an order for followers';
+COMMENT ON COLUMN rea.events.created_at IS 'for people; nothing is ordered or decided by it';
+
+-- The article's `aggregate_id = 10086` under SET search_path = rea: inlined to an index condition.
+CREATE FUNCTION rea.text_eq_bigint(a text, b bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN a = b::text;
+CREATE FUNCTION rea.text_ne_bigint(a text, b bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN a <> b::text;
+CREATE OPERATOR rea.= (FUNCTION = rea.text_eq_bigint, LEFTARG = text, RIGHTARG = bigint);
+CREATE OPERATOR rea.<> (FUNCTION = rea.text_ne_bigint, LEFTARG = text, RIGHTARG = bigint);
+
+-- Checks first, then the transaction's xid, then the id: within an aggregate id order is then seq order, and the
+-- owner of every id had its xid before it drew the id, which the feed's proof rests on (docs/design/feed.md).
+-- enable_seqscan: a vacuumed, still empty table would otherwise be scanned for every row of a bulk insert.
+CREATE FUNCTION rea.check_insert() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+AS $$
+DECLARE
+    last bigint;
+BEGIN
+    IF NEW.id IS NOT NULL OR NEW.xid IS NOT NULL OR NEW.db_user IS NOT NULL OR NEW.recorded_at IS NOT NULL
+       OR NEW.status IS NOT NULL OR NEW.catalog_version IS NOT NULL THEN
+        RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status and catalog_version of an event are given by the archive'
+            USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
+                  HINT = 'Leave these columns out of the INSERT.';
+    END IF;
+    IF NEW.seq IS NULL THEN
+        SELECT e.seq INTO last FROM rea.events e
+        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id
+        ORDER BY e.seq DESC LIMIT 1;
+        NEW.seq := coalesce(last, 0) + 1;
+    ELSIF NEW.seq > 1 THEN
+        -- seqs are dense, so the one before tells everything; seq <= last is the unique index's business
+        PERFORM FROM rea.events e
+        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq - 1;
+        IF NOT FOUND THEN
+            PERFORM rea.refuse_hole(NEW.aggregate_type, NEW.aggregate_id, NEW.seq);
+        END IF;
+    END IF;
+    IF NEW.actor_id IS NULL THEN
+        NEW.actor_id := nullif(current_setting('rea.actor', true), '');
+    END IF;
+    IF NEW.reason IS NULL THEN
+        NEW.reason := nullif(current_setting('rea.reason', true), '');
+    END IF;
+    IF NEW.correlation_id IS NULL THEN
+        NEW.correlation_id := nullif(current_setting('rea.correlation', true), '');
+    END IF;
+    IF NEW.idempotency_key IS NOT NULL AND NEW.key_events IS NULL THEN
+        NEW.key_events := 1;
+    END IF;
+    IF NEW.created_at IS NULL THEN
+        NEW.created_at := clock_timestamp();
+    ELSE
+        NEW.recorded_at := clock_timestamp();
+    END IF;
+    NEW.db_user := session_user;
+    NEW.xid := pg_current_xact_id();
+    NEW.id := nextval('rea.events_id_seq'::regclass);
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION rea.refuse_hole(aggregate_type text, aggregate_id text, seq bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last bigint;
+    message text;
+BEGIN
+    SELECT coalesce(max(e.seq), 0) INTO last FROM rea.events e
+    WHERE e.aggregate_type = refuse_hole.aggregate_type AND e.aggregate_id = refuse_hole.aggregate_id;
+    message := format('rea: append to %s/%s: seq %s would leave a hole, the next one is %s',
+                      left(aggregate_type, 60), left(aggregate_id, 60), seq, last + 1);
+    RAISE EXCEPTION USING MESSAGE = message, ERRCODE = 'RE008', SCHEMA = 'rea', TABLE = 'events',
+        HINT = 'Leave seq out, and the archive gives the next one.',
+        DETAIL = jsonb_build_object('code', 'hole', 'message', message, 'aggregate_type', aggregate_type,
+                                    'aggregate_id', aggregate_id, 'seq', seq, 'actual', last);
+END
+$$;
+
+CREATE TRIGGER check_insert BEFORE INSERT ON rea.events
+    FOR EACH ROW EXECUTE FUNCTION rea.check_insert();
+
+-- Reads nothing: no OLD (NULL under TRUNCATE), no setting, no list of exceptions.
+CREATE FUNCTION rea.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'rea: % of %.% refused: events are only ever inserted', TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+        USING ERRCODE = 'RE007', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+              HINT = 'Append an event that puts it right.',
+              DETAIL = jsonb_build_object('code', 'immutable', 'operation', TG_OP);
+END
+$$;
+
+-- Row and statement triggers on a table and on each of its partitions: row triggers are cloned to partitions,
+-- statement triggers are not. ENABLE ALWAYS: session_replication_role does not switch them off.
+CREATE FUNCTION rea.protect(target regclass) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part regclass;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = target AND t.tgname = 'refuse_row') THEN
+        EXECUTE format('CREATE TRIGGER refuse_row BEFORE UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION rea.refuse_change()', target);
+    END IF;
+    FOR part IN SELECT tree.relid FROM pg_partition_tree(target) tree UNION SELECT target LOOP
+        IF NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = part AND t.tgname = 'refuse_statement') THEN
+            EXECUTE format('CREATE TRIGGER refuse_statement BEFORE UPDATE OR DELETE OR TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION rea.refuse_change()', part);
+        END IF;
+        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER refuse_row', part);
+        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER refuse_statement', part);
+    END LOOP;
+END
+$$;
+
+SELECT rea.protect('rea.events');

@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// eventColumns are the columns of event's scan, of rea.events e and rea.feed f.
+const eventColumns = `
+       e.id, coalesce(f.position, 0), e.aggregate_type, e.aggregate_id, e.seq, e.event_type, e.event_version, e.payload,
+       coalesce(e.status, ''), coalesce(e.catalog_version, 0), e.correction, coalesce(e.actor_id, ''), coalesce(e.reason, ''),
+       coalesce(e.correlation_id, ''), coalesce(e.idempotency_key, ''), coalesce(e.key_events, 0), e.metadata,
+       e.xid::text, e.db_user, e.created_at, e.recorded_at`
+
+// event scans one row of eventColumns.
+type event struct {
+	rea.Event
+	payload, metadata []byte
+	recorded          *time.Time
+	dest              []any
+}
+
+func newEvent() *event {
+	e := &event{}
+	e.dest = []any{
+		&e.ID, &e.Position, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, &e.payload,
+		&e.Status, &e.CatalogVersion, &e.Correction, &e.Actor, &e.Reason,
+		&e.Correlation, &e.Key, &e.KeyEvents, &e.metadata,
+		&e.XID, &e.DBUser, &e.CreatedAt, &e.recorded,
+	}
+	return e
+}
+
+func (e *event) value() rea.Event {
+	v := e.Event
+	v.Payload, v.Metadata = e.payload, e.metadata
+	v.CreatedAt, v.RecordedAt = v.CreatedAt.UTC(), time.Time{}
+	if e.recorded != nil {
+		v.RecordedAt = e.recorded.UTC()
+	}
+	e.payload, e.metadata, e.recorded = nil, nil, nil
+	return v
+}
+
+func (s *session) events(ctx context.Context, doing, sql string, args ...any) ([]rea.Event, error) {
+	var page []rea.Event
+	e := newEvent()
+	err := each(ctx, s.db, func() error {
+		page = append(page, e.value())
+		return nil
+	}, e.dest, sql, args...)
+	return page, mapError(doing, err)
+}
+
+// Through events_aggregate_seq_key.
+const aggregateSQL = `
+SELECT` + eventColumns + `
+FROM rea.events e LEFT JOIN rea.feed f ON f.event_id = e.id
+WHERE e.aggregate_type = $1 AND e.aggregate_id = $2 AND e.seq > $3
+ORDER BY e.seq
+LIMIT $4`
+
+func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, error) {
+	return s.events(ctx, "read "+aggregate.String(), aggregateSQL, aggregate.Type, aggregate.ID, after, limit)
+}
+
+const filterSQL = `  AND ($5::text IS NULL OR starts_with(e.aggregate_type, $5))
+  AND ($6::text IS NULL OR e.event_type = $6) AND ($7::text IS NULL OR starts_with(e.event_type, $7))
+  AND ($8::text IS NULL OR e.actor_id = $8) AND ($9::text IS NULL OR strpos(e.reason, $9) > 0)
+  AND ($10::text IS NULL OR e.correlation_id = $10) AND ($11::text IS NULL OR e.xid::text = $11)
+  AND ($12::timestamptz IS NULL OR e.created_at >= $12) AND ($13::timestamptz IS NULL OR e.created_at < $13)`
+
+// The page of the feed first (feed_pkey), then its events (events_pkey): the other way round the planner may
+// read the whole archive in parallel for one page.
+const pageSQL = `
+SELECT` + eventColumns + `
+FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
+JOIN rea.events e ON e.id = f.event_id
+WHERE ($3::text IS NULL OR e.aggregate_type = $3) AND ($4::text IS NULL OR e.aggregate_id = $4)
+`+filterSQL+`
+ORDER BY f.position`
+
+const unfilteredPageSQL = `
+SELECT` + eventColumns + `
+FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
+JOIN rea.events e ON e.id = f.event_id
+ORDER BY f.position`
+
+const pageEndSQL = `
+SELECT coalesce(max(p.position), $1) FROM (SELECT p.position FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) p`
+
+// Through events_aggregate_seq_key and feed_event_id_key: an aggregate's positions rise with its seqs.
+const aggregatePageSQL = `
+SELECT` + eventColumns + `
+FROM rea.events e JOIN rea.feed f ON f.event_id = e.id
+WHERE e.aggregate_type = $3 AND e.aggregate_id = $4 AND f.position > $1
+`+filterSQL+`
+ORDER BY e.seq
+LIMIT $2`
+
+func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {
+	const doing = "read by position"
+	if !f.Selective() {
+		page, err := s.events(ctx, doing, unfilteredPageSQL, after, limit)
+		return page, lastPosition(page, after), err
+	}
+	args := []any{
+		after, limit, optional(f.Type), optional(f.ID), optional(f.TypePrefix), optional(f.Event), optional(f.EventPrefix),
+		optional(f.Actor), optional(f.Reason), optional(f.Correlation), optional(f.XID), optionalTime(f.Since), optionalTime(f.Until),
+	}
+	if f.Type != "" && f.ID != "" {
+		page, err := s.events(ctx, doing, aggregatePageSQL, args...)
+		return page, lastPosition(page, after), err
+	}
+	// The end first: what is numbered in between is then looked at again, never passed over.
+	last := after
+	if err := s.one(ctx, &last, pageEndSQL, after, limit); err != nil {
+		return nil, 0, mapError(doing, err)
+	}
+	if last == after {
+		return nil, after, nil
+	}
+	args[1] = last - after // positions are dense
+	page, err := s.events(ctx, doing, pageSQL, args...)
+	return page, last, err
+}
+
+func lastPosition(page []rea.Event, after int64) int64 {
+	if len(page) == 0 {
+		return after
+	}
+	return page[len(page)-1].Position
+}
+
+func (s *session) Head(ctx context.Context) (int64, error) {
+	var head int64
+	err := s.one(ctx, &head, `SELECT coalesce((SELECT f.position FROM rea.feed f ORDER BY f.position DESC LIMIT 1), 0)`)
+	return head, mapError("read the head", err)
+}
+
+func (s *session) Count(ctx context.Context) (int64, error) {
+	var n int64
+	err := s.one(ctx, &n, `SELECT count(*) FROM rea.events`)
+	return n, mapError("count events", err)
+}
+
+func (s *session) one(ctx context.Context, dest any, sql string, args ...any) error {
+	return each(ctx, s.db, func() error { return nil }, []any{dest}, sql, args...)
+}
+
+func optionalTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// dependentsSQL lists what outside the schema rea depends on something inside: views, keys, defaults, policies...
+const dependentsSQL = `
+SELECT DISTINCT pg_describe_object(CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), 0)
+FROM pg_depend d
+LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+CROSS JOIN LATERAL pg_identify_object(CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), 0) o
+WHERE d.deptype = 'n'
+  AND ((d.refclassid = 'pg_class'::regclass AND d.refobjid IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'rea'::regnamespace))
+    OR (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'rea'::regnamespace)))
+  AND o.identity !~ '(^|[ (])rea\.'
+ORDER BY 1`
+
+// Uninstall drops the schema and the roles that installing made, in one transaction. Roles that other databases
+// still use stay, with a warning.
+func (s *store) Uninstall(ctx context.Context, events int64) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, migrationLock+`; LOCK TABLE rea.events IN ACCESS EXCLUSIVE MODE`, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+		var stored int64
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM rea.events`).Scan(&stored); err != nil {
+			return err
+		}
+		if stored != events {
+			return &rea.NotConfirmedError{Events: stored, Given: events}
+		}
+		if err := refuseDependents(ctx, tx); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT r.role_name FROM rea.roles r WHERE r.made_here ORDER BY r.role_name`)
+		if err != nil {
+			return err
+		}
+		roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DROP SCHEMA rea CASCADE`); err != nil {
+			return err
+		}
+		for _, role := range roles {
+			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+				_, err := tx.Exec(ctx, "DROP ROLE "+pgx.Identifier{role}.Sanitize())
+				return err
+			})
+			if err != nil {
+				s.logger().WarnContext(ctx, "rea: a role stays", "role", role, "reason", err)
+			}
+		}
+		return nil
+	})
+	if rea.Code(err) != "" {
+		return err
+	}
+	s.found.Store(0)
+	return mapError("uninstall", err)
+}
+
+func refuseDependents(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, dependentsSQL)
+	if err != nil {
+		return err
+	}
+	dependents, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(dependents) == 0 {
+		return err
+	}
+	return fmt.Errorf("outside the schema rea this depends on it, drop it first: %s", strings.Join(dependents, ", "))
+}
+
+func (s *store) logger() *slog.Logger {
+	if s.config.Logger != nil {
+		return s.config.Logger
+	}
+	return slog.Default()
+}

@@ -1,0 +1,187 @@
+package rea
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// Filter selects events of the whole archive. The zero value selects all. Texts match byte by byte, prefixes
+// literally (no wildcard has a meaning), and several conditions must all hold.
+type Filter struct {
+	Type        string // aggregate type
+	ID          string // aggregate id
+	TypePrefix  string // beginning of the aggregate type
+	Event       string // event type
+	EventPrefix string // beginning of the event type
+	Actor       string
+	Reason      string // found anywhere in the reason
+	Correlation string
+	XID         string
+	Since       time.Time // created_at not before; zero: no bound
+	Until       time.Time // created_at before; zero: no bound
+	After       int64     // position above this one
+	Limit       int       // at most so many events; 0: all
+}
+
+// Selective reports whether f leaves events out by anything but their position.
+func (f Filter) Selective() bool {
+	f.After, f.Limit = 0, 0
+	return f != Filter{}
+}
+
+// scanEvents is how many positions a selective filter looks at in one statement: enough to be quick over
+// a range without matches, few enough to end well within a statement_timeout.
+const scanEvents = 5_000
+
+// Events yields the events of one aggregate with seq > after, by seq. It reads a page at a time and holds
+// no rows open while the caller's code runs. An aggregate without events yields nothing.
+func (tx *Tx) Events(ctx context.Context, aggregate Ref, after int64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if err := tx.readable(ctx, aggregate); err != nil {
+			yield(Event{}, err)
+			return
+		}
+		size := tx.archive.config.PageEvents
+		for {
+			page, err := tx.session.Events(ctx, aggregate, after, size)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+				after = e.Seq
+			}
+			if len(page) < size {
+				return
+			}
+		}
+	}
+}
+
+// History yields the numbered events of the whole archive that match filter, by position, a page at a time.
+// Events that have committed since the last pass have no position yet: Archive.CatchUp first gives them one.
+func (tx *Tx) History(ctx context.Context, filter Filter) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if err := tx.archive.store.Ready(ctx, false); err != nil {
+			yield(Event{}, err)
+			return
+		}
+		tx.scan(ctx, &filter, yield)
+	}
+}
+
+// scan moves filter.After over all that it has looked at. It reports false where yield did, or on an error.
+func (tx *Tx) scan(ctx context.Context, filter *Filter, yield func(Event, error) bool) bool {
+	left := filter.Limit
+	for {
+		size := tx.archive.config.PageEvents
+		if filter.Selective() {
+			size = scanEvents
+		} else if filter.Limit > 0 {
+			size = min(size, left)
+		}
+		page, last, err := tx.session.Page(ctx, *filter, filter.After, size)
+		if err != nil {
+			yield(Event{}, err)
+			return false
+		}
+		for _, e := range page {
+			filter.After = e.Position
+			if !yield(e, nil) {
+				return false
+			}
+			if left--; filter.Limit > 0 && left == 0 {
+				return false
+			}
+		}
+		if last == filter.After && len(page) == 0 {
+			return true
+		}
+		filter.After = last
+	}
+}
+
+// Head is the position of the last numbered event; 0: none.
+func (tx *Tx) Head(ctx context.Context) (int64, error) {
+	if err := tx.archive.store.Ready(ctx, false); err != nil {
+		return 0, err
+	}
+	return tx.session.Head(ctx)
+}
+
+// Count is the number of stored events, numbered or not.
+func (tx *Tx) Count(ctx context.Context) (int64, error) {
+	if err := tx.archive.store.Ready(ctx, false); err != nil {
+		return 0, err
+	}
+	return tx.session.Count(ctx)
+}
+
+// Import stores lines in their order, one result each, and records progress, both in this transaction, which
+// must be one of REA's (Archive.Do): it uses savepoints. A line that is stored already is a duplicate.
+func (tx *Tx) Import(ctx context.Context, lines []Line) ([]LineResult, error) {
+	if err := tx.archive.store.Ready(ctx, true); err != nil {
+		return nil, err
+	}
+	return tx.session.Import(ctx, lines)
+}
+
+// ImportProgress gives what is recorded of the file with this hash, zero where nothing is.
+func (tx *Tx) ImportProgress(ctx context.Context, source string) (ImportProgress, error) {
+	if err := tx.archive.store.Ready(ctx, false); err != nil {
+		return ImportProgress{}, err
+	}
+	return tx.session.ImportProgress(ctx, source)
+}
+
+// SaveImportProgress records how far the import of a file has come, in this transaction.
+func (tx *Tx) SaveImportProgress(ctx context.Context, p ImportProgress) error {
+	return tx.session.SaveImportProgress(ctx, p)
+}
+
+func (tx *Tx) readable(ctx context.Context, aggregate Ref) error {
+	if err := checkNames(aggregate, "", "", "", ""); err != nil {
+		return err
+	}
+	return tx.archive.store.Ready(ctx, false)
+}
+
+// Follow yields what History does and then goes on with what commits later, numbering it, until ctx ends
+// (then it yields nothing more) or filter.Limit is reached. Lost connections are its caller's to retry, from
+// the last position that it saw.
+func (a *Archive) Follow(ctx context.Context, filter Filter) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		tx := a.Autocommit()
+		given := 0
+		counted := func(e Event, err error) bool {
+			if err == nil {
+				given++
+			} else if ctx.Err() != nil {
+				return false
+			}
+			return yield(e, err)
+		}
+		limit := filter.Limit
+		for ctx.Err() == nil {
+			n, _, err := a.Number(ctx)
+			if err != nil && !errors.Is(err, ErrReadOnly) && !errors.Is(err, ErrNewerSchema) {
+				counted(Event{}, err)
+				return
+			}
+			if limit > 0 {
+				filter.Limit = limit - given
+			}
+			if !tx.scan(ctx, &filter, counted) {
+				return
+			}
+			if n == 0 && !pause(ctx, a.config.PollEvery) {
+				return
+			}
+		}
+	}
+}

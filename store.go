@@ -1,0 +1,114 @@
+package rea
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Store is a database with an archive in it. Package postgres and package sqlite implement it;
+// programs use it through Archive.
+type Store interface {
+	// Begin starts a transaction that belongs to REA.
+	Begin(ctx context.Context) (OwnSession, error)
+	// Autocommit gives a session in which every call is a transaction of its own.
+	Autocommit() Session
+	// Ready says whether the schema in the database fits this program: nil, or a *SchemaError.
+	// A newer schema may be read: it is an error only where write is true.
+	Ready(ctx context.Context, write bool) error
+	// Pass gives positions to committed events, at most limit of them, and returns how many.
+	// busy: another session is at it. Stores whose ids are positions do nothing.
+	Pass(ctx context.Context, limit int) (numbered int64, busy bool, err error)
+	// Migrations lists what this program knows, with what the database has.
+	Migrations(ctx context.Context) ([]Migration, error)
+	// Migrate applies what is missing, telling report (may be nil) of each applied migration.
+	Migrate(ctx context.Context, report func(Migration)) error
+	// MigrationSQL gives the text that Migrate would run on an empty database.
+	MigrationSQL() string
+	// Uninstall removes everything that is REA's. It refuses where the archive does not hold exactly
+	// events events: the number is the confirmation.
+	Uninstall(ctx context.Context, events int64) error
+	// Close frees what the store itself opened.
+	Close()
+}
+
+// Session is one transaction's view of a store. Values reach it checked and in normal form.
+type Session interface {
+	Append(ctx context.Context, call Call) (Receipt, error)
+	// Events gives the events of one aggregate with seq > after, at most limit, by seq.
+	Events(ctx context.Context, aggregate Ref, after int64, limit int) ([]Event, error)
+	// Page looks at the events with a position above after, at most limit of them, by position, and
+	// gives those that match. last is the position up to which it has looked (after, at the head).
+	Page(ctx context.Context, filter Filter, after int64, limit int) (events []Event, last int64, err error)
+	// Head is the position of the last numbered event; 0: none.
+	Head(ctx context.Context) (int64, error)
+	// Count is the number of stored events, numbered or not.
+	Count(ctx context.Context) (int64, error)
+	// Import stores lines in their order and gives one result for each.
+	// It may use savepoints, so it is for REA's own transactions.
+	Import(ctx context.Context, lines []Line) ([]LineResult, error)
+	// ImportProgress gives what is recorded under the hash of a file, zero where nothing is.
+	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
+	// SaveImportProgress records p, in this transaction.
+	SaveImportProgress(ctx context.Context, p ImportProgress) error
+}
+
+// OwnSession is a transaction that REA began and therefore ends.
+type OwnSession interface {
+	Session
+	Commit(ctx context.Context) error
+	// Rollback is safe after Commit, and works although ctx has ended.
+	Rollback(ctx context.Context) error
+}
+
+// Call is one append as a store gets it: one aggregate, all or nothing.
+type Call struct {
+	Aggregate   Ref
+	Events      []NewEvent // at least one; Version 0: not said
+	Expect      *int64     // nil: no belief; 0: must not exist; n: the last seq
+	Actor       string
+	Reason      string
+	Correlation string
+	Key         string
+	Metadata    json.RawMessage // nil: none
+	Correction  bool
+}
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version   int
+	Name      string
+	AppliedAt time.Time // zero: pending
+}
+
+// Line is one event of an import, with everything that a writer may set.
+type Line struct {
+	Aggregate   Ref
+	Event       NewEvent
+	Seq         int64 // 0: the next one
+	Actor       string
+	Reason      string
+	Correlation string
+	Key         string
+	KeyEvents   int
+	Metadata    json.RawMessage
+	CreatedAt   time.Time // zero: now
+	Correction  bool
+}
+
+// LineResult says what became of a line: stored, stored before with the same content, or refused.
+type LineResult struct {
+	Duplicate bool
+	Err       error // a typed error; nil: stored
+}
+
+// ImportProgress is a row of rea.imports.
+type ImportProgress struct {
+	Source     string // hash of the file's content
+	Name       string // of the file, for people
+	Lines      int64  // lines done with, from the first
+	Stored     int64
+	Duplicates int64
+	Rejected   int64
+	Done       bool
+}
