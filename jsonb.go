@@ -70,6 +70,8 @@ type normalizer struct {
 	limit int
 	valid bool // src is valid UTF-8 throughout
 
+	escapes bool // in the key that was read last
+
 	out      []byte
 	unquoted []byte    // keys of open objects that are printed with escapes, without them
 	members  []member  // of open objects
@@ -234,13 +236,14 @@ func (n *normalizer) key() (m member, ok bool) {
 		return m, n.unexpected("a key")
 	}
 	start := len(n.out)
+	n.escapes = false
 	if !n.text() {
 		return m, false
 	}
 	m = member{start: int32(start), keyStart: int32(start + 1), keyEnd: int32(len(n.out) - 1)}
-	if key := n.out[m.keyStart:m.keyEnd]; bytes.IndexByte(key, '\\') >= 0 {
+	if n.escapes {
 		m.escaped, m.keyStart = true, int32(len(n.unquoted))
-		n.unquoted = appendUnescaped(n.unquoted, key)
+		n.unquoted = appendUnescaped(n.unquoted, n.out[start+1:len(n.out)-1])
 		m.keyEnd = int32(len(n.unquoted))
 	}
 	if n.next() != ':' {

@@ -6,29 +6,38 @@ import (
 	"unicode/utf8"
 )
 
-// special marks the bytes that a string of JSON cannot simply hold; 0x80 and up only where UTF-8 is to be checked.
-var special = func() (table [256]bool) {
-	for c := range table {
-		table[c] = c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf
+// special marks the bytes that a string cannot simply hold: in text that is known to be UTF-8, and in other text.
+var special, specialUnchecked = func() (known, unknown [256]bool) {
+	for c := range known {
+		known[c] = c < ' ' || c == '"' || c == '\\'
+		unknown[c] = known[c] || c >= utf8.RuneSelf
 	}
-	return table
+	return known, unknown
 }()
 
 // text reads a string and appends it as jsonb prints it, quotes included. The result is never longer than the string.
 func (n *normalizer) text() bool {
+	table := &special
+	if !n.valid {
+		table = &specialUnchecked
+	}
 	src, from, i := n.src, n.pos, n.pos+1
-	for i < len(src) {
-		c := src[i]
-		switch {
-		case !special[c] || c >= utf8.RuneSelf && n.valid:
+	for {
+		for i < len(src) && !table[src[i]] {
 			i++
+		}
+		if i >= len(src) {
+			n.pos = len(src)
+			return n.unexpected("the closing quote")
+		}
+		switch c := src[i]; {
 		case c == '"':
 			n.out = append(n.out, src[from:i+1]...)
 			n.pos = i + 1
 			return true
 		case c == '\\':
 			n.out = append(n.out, src[from:i]...)
-			n.pos = i
+			n.pos, n.escapes = i, true
 			if !n.escape() {
 				return false
 			}
@@ -44,8 +53,6 @@ func (n *normalizer) text() bool {
 			i += size
 		}
 	}
-	n.pos = len(src)
-	return n.unexpected("the closing quote")
 }
 
 // escape reads one escape, or a pair of surrogates, and appends the character as jsonb prints it.

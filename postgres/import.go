@@ -72,7 +72,10 @@ func insertSQL(created, correction bool) string {
 // storedSQL finds what is stored already: at the seq that a line gives, or under its key.
 // Through events_aggregate_seq_key and events_idempotency_key.
 const storedSQL = `
-SELECT l.n, e.seq, e.idempotency_key IS NOT NULL AND e.idempotency_key IS NOT DISTINCT FROM l.idempotency_key,
+SELECT l.n, e.seq,
+       (SELECT x.seq FROM rea.events x WHERE x.aggregate_type = l.aggregate_type AND x.aggregate_id = l.aggregate_id
+        ORDER BY x.seq DESC LIMIT 1),
+       e.idempotency_key IS NOT NULL AND e.idempotency_key IS NOT DISTINCT FROM l.idempotency_key,
        e.event_type = l.event_type AND e.event_version = l.event_version AND e.payload = l.payload::jsonb
        AND (l.created_at IS NULL OR e.created_at = l.created_at)` + linesFrom + `
 JOIN rea.events e ON e.aggregate_type = l.aggregate_type AND e.aggregate_id = l.aggregate_id
@@ -144,8 +147,8 @@ func (s *session) sortOutStored(ctx context.Context, lines []rea.Line, todo []in
 	}
 	decided := make(map[int]bool)
 	var (
-		n, seq      int64
-		keyed, same bool
+		n, seq, last int64
+		keyed, same  bool
 	)
 	err := each(ctx, s.db, func() error {
 		i := todo[n-1]
@@ -158,10 +161,10 @@ func (s *session) sortOutStored(ctx context.Context, lines []rea.Line, todo []in
 		case keyed:
 			results[i].Err = &rea.KeyReusedError{Aggregate: line.Aggregate, Key: line.Key, Seq: seq}
 		default:
-			results[i].Err = &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: seq}
+			results[i].Err = &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: last}
 		}
 		return nil
-	}, []any{&n, &seq, &keyed, &same}, storedSQL, columnsOf(pick(lines, todo)).args()...)
+	}, []any{&n, &seq, &last, &keyed, &same}, storedSQL, columnsOf(pick(lines, todo)).args()...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/realtime-event-archive/rea"
+	"github.com/realtime-event-archive/rea/postgres"
+)
+
+// page measures History of 5,000 events from a random position on, in one page. The limit reads 5,000 events by id
+// from a random one on, the same columns but for the position, through pgx into the same struct.
+func (b *bench) page(ctx context.Context) error {
+	const size = 5_000
+	d, err := b.database(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := b.server.connect(ctx, d.name, 1)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	archive, err := postgres.New(c.Pool, postgres.Config{Config: rea.Config{PageEvents: size}})
+	if err != nil {
+		return err
+	}
+	head, err := archive.CatchUp(ctx)
+	if err != nil {
+		return err
+	}
+	from := func() int64 { return rand.Int64N(head - size) }
+	exactly := func(n int, err error) (int, error) {
+		if err == nil && n != size {
+			err = fmt.Errorf("a page of %d events, want %d", n, size)
+		}
+		return n, err
+	}
+	limit := closedLoop("events by id", 1, c.pids, func(ctx context.Context, _ int) (int, error) {
+		// Ids have holes where positions have none, so the last page would be short.
+		events, err := eventsByID(ctx, c, from()/2, size)
+		return exactly(len(events), err)
+	})
+	path := closedLoop("page", 1, c.pids, func(ctx context.Context, _ int) (n int, err error) {
+		for _, err = range archive.Autocommit().History(ctx, rea.Filter{After: from() / 2, Limit: size}) {
+			if err != nil {
+				break
+			}
+			n++
+		}
+		return exactly(n, err)
+	})
+	duels, err := interleave(ctx, b.rounds(), b.slice(), limit, path)
+	if err == nil {
+		b.addTimes("page of 5,000 by position", limit.name, duels[0], atMost(1.70))
+	}
+	return err
+}
+
+func eventsByID(ctx context.Context, c *clients, after int64, limit int) ([]rea.Event, error) {
+	rows, err := c.Query(ctx, `
+SELECT e.id, e.aggregate_type, e.aggregate_id, e.seq, e.event_type, e.event_version, e.payload,
+       coalesce(e.status, ''), coalesce(e.catalog_version, 0), e.correction, coalesce(e.actor_id, ''), coalesce(e.reason, ''),
+       coalesce(e.correlation_id, ''), coalesce(e.idempotency_key, ''), coalesce(e.key_events, 0), e.metadata,
+       e.xid::text, e.db_user, e.created_at, e.recorded_at
+FROM rea.events e
+WHERE e.id > $1
+ORDER BY e.id
+LIMIT $2`, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	var page []rea.Event
+	var e rea.Event
+	var payload, metadata []byte
+	var recorded *time.Time
+	_, err = pgx.ForEachRow(rows, []any{
+		&e.ID, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, &payload,
+		&e.Status, &e.CatalogVersion, &e.Correction, &e.Actor, &e.Reason,
+		&e.Correlation, &e.Key, &e.KeyEvents, &metadata,
+		&e.XID, &e.DBUser, &e.CreatedAt, &recorded,
+	}, func() error {
+		e.Payload, e.Metadata, e.RecordedAt = payload, metadata, time.Time{}
+		if recorded != nil {
+			e.RecordedAt = *recorded
+		}
+		page = append(page, e)
+		payload, metadata, recorded = nil, nil, nil
+		return nil
+	})
+	return page, err
+}
+
+// load measures Load with Merge of one order with n events. The limit drains the rows of the order by seq through
+// pgx, the five columns that any fold needs, and does nothing with them.
+func (b *bench) load(ctx context.Context, n int) error {
+	d, err := b.database(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := b.server.connect(ctx, d.name, 1)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ref := rea.Ref{Type: orderType, ID: strconv.FormatInt(d.orders.Add(1), 10)}
+	events := make([]rea.NewEvent, n)
+	for i := range events {
+		seq := int64(i) + 1
+		events[i] = rea.NewEvent{Type: kindOf(seq), Payload: json.RawMessage(payloadOf(0, seq, i))}
+	}
+	if _, err := c.archive.Autocommit().Append(ctx, ref, events...); err != nil {
+		return err
+	}
+	if _, err := c.archive.CatchUp(ctx); err != nil {
+		return err
+	}
+	limit := closedLoop("draining the rows", 1, c.pids, func(ctx context.Context, _ int) (int, error) {
+		return drain(ctx, c, ref)
+	})
+	path := closedLoop("load", 1, c.pids, func(ctx context.Context, _ int) (int, error) {
+		loaded, err := rea.Load(ctx, c.archive.Autocommit(), ref, rea.Merge)
+		if err != nil {
+			return 0, err
+		}
+		return int(loaded.Seq), nil
+	})
+	duels, err := interleave(ctx, b.rounds(), b.slice(), limit, path)
+	if err == nil {
+		b.addTimes(fmt.Sprintf("load and fold %d events", n), limit.name, duels[0], target{})
+	}
+	return err
+}
+
+func drain(ctx context.Context, c *clients, ref rea.Ref) (n int, err error) {
+	rows, err := c.Query(ctx, `
+SELECT e.seq, e.event_type, e.event_version, e.payload, e.created_at
+FROM rea.events e
+WHERE e.aggregate_type = $1 AND e.aggregate_id = $2
+ORDER BY e.seq`, ref.Type, ref.ID)
+	if err != nil {
+		return 0, err
+	}
+	var seq int64
+	var kind string
+	var version int
+	var payload []byte
+	var at time.Time
+	_, err = pgx.ForEachRow(rows, []any{&seq, &kind, &version, &payload, &at}, func() error {
+		n++
+		return nil
+	})
+	return n, err
+}
+
+// addTimes records time and CPU per event of a path over its limit's.
+func (b *bench) addTimes(name, limit string, d duel, time target) {
+	perEvent := func(s sample) float64 { return s.elapsed.Seconds() * 1e6 / float64(s.events) }
+	ratio, band := d.ratio(perEvent)
+	b.out.add(name+": time per event", limit+" "+micros(mediansOf(d.first, perEvent)), micros(mediansOf(d.path, perEvent)), ratio, time, band)
+	if d.path[0].cpu > 0 {
+		ratio, band = d.ratio(sample.cpuPerEvent)
+		b.out.add(name+": CPU per event", limit+" "+micros(mediansOf(d.first, sample.cpuPerEvent)),
+			micros(mediansOf(d.path, sample.cpuPerEvent)), ratio, target{}, band)
+	}
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// filterFlags select events, alike for every command that reads the archive.
+type filterFlags struct {
+	f            rea.Filter
+	since, until string
+}
+
+func (f *filterFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.f.Type, "type", "", "aggregate type")
+	flags.StringVar(&f.f.TypePrefix, "type-prefix", "", "beginning of the aggregate type")
+	flags.StringVar(&f.f.Event, "event", "", "event type")
+	flags.StringVar(&f.f.EventPrefix, "event-prefix", "", "beginning of the event type")
+	flags.StringVar(&f.f.Actor, "actor", "", "who did it")
+	flags.StringVar(&f.f.Reason, "reason", "", "text that the reason contains")
+	flags.StringVar(&f.f.Correlation, "correlation", "", "correlation id")
+	flags.StringVar(&f.f.XID, "xid", "", "transaction that wrote it")
+	flags.StringVar(&f.since, "since", "", "time of the event not before, such as 2024-06-01T12:00:00Z or 2024-06-01 (UTC)")
+	flags.StringVar(&f.until, "until", "", "time of the event before")
+	flags.Int64Var(&f.f.After, "after", 0, "position above this one")
+	flags.IntVar(&f.f.Limit, "limit", 0, "at most so many events; 0: all")
+}
+
+// filter checks the flags. Texts match byte by byte; no character has a meaning of its own.
+func (f *filterFlags) filter(cmd *cobra.Command) (filter rea.Filter, err error) {
+	for _, name := range []string{"type", "type-prefix", "event", "event-prefix", "actor", "reason", "correlation", "xid", "since", "until"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return filter, usagef("--%s is empty: leave it out, or give it a value", name)
+		}
+	}
+	filter = f.f
+	if filter.After < 0 || filter.Limit < 0 {
+		return filter, usagef("--after and --limit are not negative")
+	}
+	if filter.Since, err = parseMoment("--since", f.since); err != nil {
+		return filter, err
+	}
+	filter.Until, err = parseMoment("--until", f.until)
+	return filter, err
+}
+
+// parseMoment reads a time, or a day as its beginning in UTC. "" is the zero time.
+func parseMoment(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day, nil
+	}
+	t, err := rea.ParseTime(text)
+	if err != nil {
+		return t, usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "rea: "))
+	}
+	return t, nil
+}
+
+// matches is what the databases do, for events that are read by aggregate.
+func matches(f rea.Filter, e *rea.Event) bool {
+	return (f.Event == "" || f.Event == e.Type) && strings.HasPrefix(e.Type, f.EventPrefix) &&
+		(f.Actor == "" || f.Actor == e.Actor) && strings.Contains(e.Reason, f.Reason) &&
+		(f.Correlation == "" || f.Correlation == e.Correlation) && (f.XID == "" || f.XID == e.XID) &&
+		(f.Since.IsZero() || !e.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until)) &&
+		(f.After == 0 || e.Position == 0 || e.Position > f.After)
+}

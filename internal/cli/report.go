@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/realtime-event-archive/rea"
+	"github.com/realtime-event-archive/rea/internal/transfer"
+)
+
+// report says on standard error why a command did not do what it was asked, as one line, or as
+// {"error":{...}} where the output is JSON, and gives the exit code.
+func (a *app) report(ctx context.Context, args []string, err error) int {
+	if errors.As(err, new(partialError)) {
+		return exitPartial
+	}
+	message := a.withoutSecrets(strings.TrimPrefix(err.Error(), "rea: "))
+	code, exit := classify(ctx, err)
+	if code == "interrupted" && !errors.As(err, new(*stoppedError)) {
+		message = "interrupted"
+	}
+	if a.wantsJSON(args) {
+		fmt.Fprintf(a.env.Stderr, "%s\n", jsonSafe(errorJSON(code, message, err)))
+		return exit
+	}
+	name := a.command
+	if name == "" {
+		name = "rea"
+	}
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	for i, line := range lines {
+		lines[i] = safe(strings.ReplaceAll(line, "\t", "  "))
+	}
+	fmt.Fprintf(a.env.Stderr, "%s: %s\n", name, strings.Join(lines, "\n"))
+	return exit
+}
+
+// stoppedError says what a command that was interrupted has done.
+type stoppedError struct {
+	done string
+	err  error
+}
+
+func (e *stoppedError) Error() string { return "interrupted: " + e.done }
+func (e *stoppedError) Unwrap() error { return e.err }
+
+// connectionError says that a database could not be opened.
+type connectionError struct{ err error }
+
+func (e *connectionError) Error() string { return e.err.Error() }
+func (e *connectionError) Unwrap() error { return e.err }
+
+// classify gives the code word of an error and its exit code.
+func classify(ctx context.Context, err error) (code string, exit int) {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return "usage", exitUsage
+	}
+	switch code = rea.Code(err); code {
+	case "":
+	case "no_schema", "not_found", "no_such_seq", "retry", "read_only":
+		return code, exitFailed
+	default:
+		return code, exitRefused
+	}
+	switch {
+	case ctx.Err() != nil || errors.Is(err, context.Canceled):
+		return "interrupted", exitFailed
+	case errors.As(err, new(*connectionError)):
+		return "connection", exitFailed
+	case errors.Is(err, transfer.ErrBusy):
+		return "busy", exitFailed
+	case errors.As(err, new(*transfer.NotRejectsError)):
+		return "not_rejects", exitRefused
+	}
+	return "failed", exitFailed
+}
+
+// field is one member of the JSON of an error, in order.
+type field struct {
+	name  string
+	value any
+}
+
+func errorJSON(code, message string, err error) []byte {
+	fields := append([]field{{"code", code}, {"message", message}}, errorFields(err)...)
+	var b bytes.Buffer
+	b.WriteString(`{"error":{`)
+	for i, f := range fields {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", f.name, marshal(f.value))
+	}
+	b.WriteString("}}")
+	return b.Bytes()
+}
+
+// errorFields are the fields of rea's typed errors, under the names that SQL's DETAIL has too.
+func errorFields(err error) []field {
+	var (
+		conflict  *rea.ConflictError
+		reused    *rea.KeyReusedError
+		payload   *rea.PayloadError
+		limit     *rea.LimitError
+		hole      *rea.HoleError
+		immutable *rea.ImmutableError
+		schema    *rea.SchemaError
+		missing   *rea.NotFoundError
+		noSeq     *rea.NoSuchSeqError
+		confirm   *rea.NotConfirmedError
+	)
+	switch {
+	case errors.As(err, &conflict):
+		return append(refFields(conflict.Aggregate), field{"expected", conflict.Expected}, field{"actual", conflict.Actual})
+	case errors.As(err, &reused):
+		return append(refFields(reused.Aggregate), field{"key", reused.Key}, field{"seq", reused.Seq})
+	case errors.As(err, &payload):
+		return append(refFields(payload.Aggregate), field{"path", payload.Path})
+	case errors.As(err, &limit):
+		fields := append(refFields(limit.Aggregate), field{"what", limit.What})
+		if limit.Limit != 0 {
+			fields = append(fields, field{"limit", limit.Limit})
+		}
+		if limit.Path != "" {
+			fields = append(fields, field{"path", limit.Path})
+		}
+		return fields
+	case errors.As(err, &hole):
+		return append(refFields(hole.Aggregate), field{"seq", hole.Seq}, field{"actual", hole.Actual})
+	case errors.As(err, &immutable):
+		return []field{{"operation", immutable.Operation}}
+	case errors.As(err, &schema):
+		return []field{{"found", schema.Found}, {"known", schema.Known}}
+	case errors.As(err, &missing):
+		return refFields(missing.Aggregate)
+	case errors.As(err, &noSeq):
+		return append(refFields(noSeq.Aggregate), field{"last", noSeq.Last})
+	case errors.As(err, &confirm):
+		return []field{{"events", confirm.Events}, {"given", confirm.Given}}
+	}
+	return nil
+}
+
+func refFields(r rea.Ref) []field {
+	if r == (rea.Ref{}) {
+		return nil
+	}
+	return []field{{"aggregate_type", r.Type}, {"aggregate_id", r.ID}}
+}
+
+// wantsJSON also answers where the flags could not be parsed.
+func (a *app) wantsJSON(args []string) bool {
+	if a.started {
+		return a.format != formatTable
+	}
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return false
+		case slices.Contains([]string{"--json", "--json=true", "-ojson", "-ojsonl", "-o=json", "-o=jsonl", "--output=json", "--output=jsonl"}, arg):
+			return true
+		case (arg == "-o" || arg == "--output") && i+1 < len(args):
+			return strings.HasPrefix(args[i+1], "json")
+		}
+	}
+	return false
+}
+
+func marshal(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("rea: marshal %T: %v", v, err)) // every value here comes from JSON, or is plain data
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

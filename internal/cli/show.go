@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var at string
+	cmd := &cobra.Command{
+		Use:   "show TYPE ID",
+		Short: "Show the state of an aggregate, now or at an earlier moment",
+		Long: `Show the state that the events of an aggregate make, up to now or up to --at:
+
+  seq:N        right after the event with this seq
+  position:N   right after the event with this position in the archive
+  TIME         the longest beginning of its events that are all not after this time,
+               such as 2024-06-01T12:00:00Z, or 2024-06-01 for its first instant (UTC)`,
+		Example: `  rea show order 10086
+  rea show order 10086 --at seq:2 --json
+  rea show order 10086 --at 2024-06-01T12:00:00Z`,
+		Args: between(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			moment := rea.At{}
+			if cmd.Flags().Changed("at") {
+				var err error
+				if moment, err = parseAt(at); err != nil {
+					return err
+				}
+			}
+			return a.show(cmd, rea.Ref{Type: args[0], ID: args[1]}, moment, strings.HasPrefix(at, "position:"))
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "moment: seq:N, position:N or a time")
+	return cmd
+}
+
+func parseAt(text string) (rea.At, error) {
+	for _, kind := range []struct {
+		prefix string
+		at     func(int64) rea.At
+	}{{"seq:", rea.AtSeq}, {"position:", rea.AtPosition}} {
+		number, ok := strings.CutPrefix(text, kind.prefix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 0 {
+			return rea.At{}, usagef("--at %s takes a number, not %q", kind.prefix, number)
+		}
+		return kind.at(n), nil
+	}
+	if text == "" {
+		return rea.At{}, usagef("--at is empty: want seq:N, position:N or a time")
+	}
+	t, err := parseMoment("--at", text)
+	if err != nil {
+		return rea.At{}, usagef("--at is seq:N, position:N or a time such as 2024-06-01T12:00:00Z, not %q", text)
+	}
+	return rea.AtTime(t), nil
+}
+
+func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bool) error {
+	ctx := cmd.Context()
+	archive, _, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	if position {
+		if _, err := archive.CatchUp(ctx); err != nil {
+			return err
+		}
+	}
+	loaded, err := rea.LoadAt(ctx, archive.Autocommit(), aggregate, at, rea.Merge)
+	if err != nil {
+		return err
+	}
+	if at.IsZero() {
+		a.say(fmt.Sprintf("%s at seq %d, the latest", refText(aggregate), loaded.Seq))
+	} else {
+		a.say(fmt.Sprintf("%s at %s: seq %d", refText(aggregate), at, loaded.Seq))
+	}
+	if a.table() {
+		return a.printState(loaded)
+	}
+	return a.object(struct {
+		Type      string     `json:"aggregate_type"`
+		ID        string     `json:"aggregate_id"`
+		Seq       int64      `json:"seq"`
+		Status    *string    `json:"status"`
+		State     rea.Object `json:"state"`
+		CreatedAt string     `json:"created_at"`
+		Catalog   *int       `json:"catalog"`
+		LastEvent string     `json:"last_event_type"`
+	}{
+		Type: aggregate.Type, ID: aggregate.ID, Seq: loaded.Seq, Status: given(loaded.Last.Status), State: loaded.State,
+		CreatedAt: rea.FormatTime(loaded.Last.CreatedAt), LastEvent: loaded.Last.Type,
+	})
+}
+
+const stateWidth = 100
+
+// printState is for people: the last event, then a field a line, long values folded.
+func (a *app) printState(l *rea.Loaded[rea.Object]) error {
+	last := &l.Last
+	by := ""
+	if last.Actor != "" {
+		by = " by " + fold(last.Actor, 30)
+	}
+	if last.Reason != "" {
+		by += " (" + fold(last.Reason, 60) + ")"
+	}
+	if _, err := fmt.Fprintf(a.env.Stdout, "%s seq %d\nlast event  %s at %s%s\n",
+		refText(l.Aggregate), l.Seq, eventName(last), rea.FormatTime(last.CreatedAt), by); err != nil {
+		return err
+	}
+	if last.Status != "" {
+		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(last.Status, 60))
+	}
+	fmt.Fprintln(a.env.Stdout)
+	g := &grid{bold: a.bold(), columns: []column{{head: "FIELD"}, {head: "VALUE"}}}
+	for _, name := range slices.Sorted(maps.Keys(l.State)) {
+		g.add(fold(name, 40), fold(string(l.State[name]), stateWidth))
+	}
+	if len(g.rows) == 0 {
+		_, err := fmt.Fprintln(a.env.Stdout, "no fields")
+		return err
+	}
+	return g.write(a.env.Stdout)
+}

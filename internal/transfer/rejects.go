@@ -1,0 +1,149 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+)
+
+// Reject is one line of a rejects file: a line of the import that was not stored, and why.
+type Reject struct {
+	Line    int64   `json:"line"`             // number, from 1
+	Code    string  `json:"code"`             // as in errors: "bad_payload", "limit", "conflict"...
+	Message string  `json:"message"`          // for people
+	Text    *string `json:"text,omitempty"`   // the line as it was; neither text nor base64: too long to keep
+	Base64  string  `json:"base64,omitempty"` // instead of text where the line is no UTF-8
+}
+
+func newReject(number int64, code string, err error, text []byte) Reject {
+	r := Reject{Line: number, Code: code, Message: err.Error()}
+	switch {
+	case text == nil:
+	case utf8.Valid(text):
+		s := string(text)
+		r.Text = &s
+	default:
+		r.Base64 = base64.StdEncoding.EncodeToString(text)
+	}
+	return r
+}
+
+// rejects is a file of Rejects. It is made with the first one, so that no file means no reject.
+type rejects struct {
+	path string
+	file *os.File
+	end  int64 // of what belongs to committed lines
+}
+
+// openRejects goes on with the file at path, if there is one, after the entries for the first committed lines
+// of the import. A file that holds anything else is not REA's to overwrite.
+func openRejects(path string, committed int64) (*rejects, error) {
+	r := &rejects{path: path}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rea: import: rejects file: %w", err)
+	}
+	r.file = file
+	in := bufio.NewReader(file)
+	for {
+		entry, err := in.ReadBytes('\n')
+		if err == io.EOF { // also of an entry that a kill has cut
+			break
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("rea: import: rejects file %s: %w", path, err), r.close())
+		}
+		var reject Reject
+		if json.Unmarshal(entry, &reject) != nil || reject.Line < 1 || reject.Code == "" {
+			return nil, errors.Join(&NotRejectsError{Path: path}, r.close())
+		}
+		if reject.Line > committed {
+			break
+		}
+		r.end += int64(len(entry))
+	}
+	if err := r.cut(); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+// NotRejectsError says that the rejects of an import would overwrite a file of another kind.
+type NotRejectsError struct{ Path string }
+
+func (e *NotRejectsError) Error() string {
+	return fmt.Sprintf("rea: import: %s exists and holds no rejects of an import: name another file for them", e.Path)
+}
+
+// cut drops what is after end: entries of a batch that was not committed.
+func (r *rejects) cut() error {
+	if r.file == nil {
+		return nil
+	}
+	if err := r.file.Truncate(r.end); err != nil {
+		return fmt.Errorf("rea: import: rejects file: %w", err)
+	}
+	_, err := r.file.Seek(r.end, io.SeekStart)
+	return err
+}
+
+// write puts the entries of one batch on the disk, before the batch is committed: committed lines never lack
+// their rejects. A batch that runs again writes over its first try.
+func (r *rejects) write(list []Reject) error {
+	if len(list) == 0 || r.path == "" {
+		return r.cut()
+	}
+	if r.file == nil {
+		file, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return fmt.Errorf("rea: import: rejects file: %w", err)
+		}
+		r.file = file
+	}
+	if err := r.cut(); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, reject := range list {
+		if err := enc.Encode(reject); err != nil {
+			return err
+		}
+	}
+	if _, err := r.file.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("rea: import: rejects file: %w", err)
+	}
+	return r.file.Sync()
+}
+
+// committed keeps what write has written.
+func (r *rejects) committed() error {
+	if r.file == nil {
+		return nil
+	}
+	var err error
+	r.end, err = r.file.Seek(0, io.SeekCurrent)
+	return err
+}
+
+// close drops what was not committed, and the file if nothing is left of it.
+func (r *rejects) close() error {
+	if r.file == nil {
+		return nil
+	}
+	err := r.file.Close()
+	if info, statErr := os.Stat(r.path); statErr == nil && info.Size() == 0 {
+		err = errors.Join(err, os.Remove(r.path))
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// Import looks up an aggregate's last seq once: nobody else writes while this transaction does.
+func (s *session) Import(ctx context.Context, lines []rea.Line) ([]rea.LineResult, error) {
+	results := make([]rea.LineResult, len(lines))
+	if len(lines) == 0 {
+		return results, nil
+	}
+	h, err := s.head(ctx, lines[0].Aggregate, "")
+	if err != nil {
+		return nil, err
+	}
+	run := importing{session: s, last: map[rea.Ref]int64{}, xid: s.transaction(ctx, h.id), now: rea.FormatTime(time.Now())}
+	for i := range lines {
+		if err := ctx.Err(); err != nil {
+			return nil, s.store.mapError("import", err)
+		}
+		if results[i], err = run.line(context.WithoutCancel(ctx), &lines[i]); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+type importing struct {
+	*session
+	last map[rea.Ref]int64 // seq
+	xid  string
+	now  string // recorded_at of the lines that say when they happened
+}
+
+// line gives the result of one line, or an error that ends the import.
+func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineResult, err error) {
+	last, err := r.lastSeq(ctx, line.Aggregate)
+	if err != nil {
+		return result, err
+	}
+	if line.Seq > last+1 {
+		return rea.LineResult{Err: &rea.HoleError{Aggregate: line.Aggregate, Seq: line.Seq, Actual: last}}, nil
+	}
+	if line.Seq > 0 && line.Seq <= last {
+		_, same, err := r.stored(ctx, storedAtSQL, line, line.Seq)
+		if err == nil && !same {
+			result.Err = &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: last}
+		}
+		result.Duplicate = same
+		return result, err
+	}
+	if line.Key != "" && last > 0 {
+		seq, same, err := r.stored(ctx, storedUnderSQL, line, line.Key)
+		if err != nil || same {
+			return rea.LineResult{Duplicate: same}, err
+		}
+		if seq > 0 {
+			return rea.LineResult{Err: &rea.KeyReusedError{Aggregate: line.Aggregate, Key: line.Key, Seq: seq}}, nil
+		}
+	}
+	err = r.insert(ctx, line, last+1)
+	if err == nil {
+		r.last[line.Aggregate] = last + 1
+		return result, nil
+	}
+	if result.Err = refusedCheck(line.Aggregate, err); result.Err != nil {
+		return result, nil
+	}
+	if resultCode(err) == sqlite3.SQLITE_TOOBIG {
+		return rea.LineResult{Err: &rea.LimitError{Aggregate: line.Aggregate, What: "payload", Problem: "is too big for the database"}}, nil
+	}
+	return result, r.store.mapError("import into "+line.Aggregate.String(), err)
+}
+
+const lastSeqSQL = `SELECT coalesce(max(seq), 0) FROM rea_events WHERE aggregate_type = ?1 AND aggregate_id = ?2`
+
+func (r *importing) lastSeq(ctx context.Context, aggregate rea.Ref) (seq int64, err error) {
+	seq, known := r.last[aggregate]
+	if known {
+		return seq, nil
+	}
+	if err := one(ctx, r.db, []any{&seq}, lastSeqSQL, aggregate.Type, aggregate.ID); err != nil {
+		return 0, r.store.mapError("import into "+aggregate.String(), err)
+	}
+	r.last[aggregate] = seq
+	return seq, nil
+}
+
+const (
+	storedAtSQL = `
+SELECT seq, event_type, event_version, payload, created_at
+FROM rea_events
+WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND seq = ?3`
+
+	storedUnderSQL = `
+SELECT seq, event_type, event_version, payload, created_at
+FROM rea_events
+WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND idempotency_key = ?3`
+)
+
+// stored compares line with the event that stands where it would: the seq of that event, 0 where there is none.
+func (r *importing) stored(ctx context.Context, query string, line *rea.Line, place any) (seq int64, same bool, err error) {
+	var (
+		event   rea.NewEvent
+		created string
+	)
+	err = each(ctx, r.db, func() error { return nil }, []any{&seq, &event.Type, &event.Version, (*[]byte)(&event.Payload), &created},
+		query, line.Aggregate.Type, line.Aggregate.ID, place)
+	if err != nil {
+		return 0, false, r.store.mapError("import into "+line.Aggregate.String(), err)
+	}
+	same = seq > 0 && sameEvent(line.Event, event, 1) && (line.CreatedAt.IsZero() || created == rea.FormatTime(line.CreatedAt))
+	return seq, same, nil
+}
+
+// importSQL: a time that was given is not the time of recording.
+const importSQL = `
+INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,
+                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, created_at, recorded_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)`
+
+func (r *importing) insert(ctx context.Context, line *rea.Line, seq int64) error {
+	var keyEvents any
+	if line.Key != "" {
+		keyEvents = int64(max(line.KeyEvents, 1))
+	}
+	e := line.Event
+	args := []any{line.Aggregate.Type, line.Aggregate.ID, seq, e.Type, int64(max(e.Version, 1)), string(e.Payload), number(line.Correction),
+		optional(line.Actor), optional(line.Reason), optional(line.Correlation), optional(line.Key), keyEvents, optional(string(line.Metadata)), r.xid}
+	query := insertSQL
+	if !line.CreatedAt.IsZero() {
+		query, args = importSQL, append(args, rea.FormatTime(line.CreatedAt), r.now)
+	}
+	_, err := r.db.ExecContext(ctx, query, args...)
+	return err
+}
+
+const progressSQL = `SELECT name, lines, stored, duplicates, rejected, done FROM rea_imports WHERE source = ?1`
+
+func (s *session) ImportProgress(ctx context.Context, source string) (rea.ImportProgress, error) {
+	p := rea.ImportProgress{Source: source}
+	err := one(ctx, s.db, []any{&p.Name, &p.Lines, &p.Stored, &p.Duplicates, &p.Rejected, &p.Done}, progressSQL, source)
+	if errors.Is(err, sql.ErrNoRows) {
+		return rea.ImportProgress{}, nil
+	}
+	return p, s.store.mapError("read the progress of an import", err)
+}
+
+const saveProgressSQL = `
+INSERT INTO rea_imports (source, name, lines, stored, duplicates, rejected, done)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (source) DO UPDATE
+SET name = excluded.name, lines = excluded.lines, stored = excluded.stored, duplicates = excluded.duplicates,
+    rejected = excluded.rejected, done = excluded.done, updated_at = ?8`
+
+func (s *session) SaveImportProgress(ctx context.Context, p rea.ImportProgress) error {
+	_, err := s.db.ExecContext(context.WithoutCancel(ctx), saveProgressSQL, p.Source, p.Name, p.Lines, p.Stored, p.Duplicates, p.Rejected,
+		number(p.Done), rea.FormatTime(time.Now()))
+	return s.store.mapError("record the progress of an import", err)
+}

@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// Every statement of a program without REA: what it leaves is either the event that it meant, or nothing.
+func TestRawStatements(t *testing.T) {
+	t.Parallel()
+	const insert = "INTO rea_events (aggregate_type, aggregate_id, seq, event_type, payload) VALUES "
+	const withID = "INTO rea_events (id, aggregate_type, aggregate_id, seq, event_type) VALUES "
+	const withKey = "INTO rea_events (aggregate_type, aggregate_id, seq, event_type, idempotency_key, key_events) VALUES "
+	long := strings.Repeat("x", 201)
+	for _, c := range []struct{ name, sql, refused string }{
+		{"the next seq", "INSERT " + insert + "('order', '1', 3, 'Paid', '{}')", ""},
+		{"the next seq with a number for the id", "INSERT " + insert + "('order', 1, 3, 'Paid', '{}')", ""},
+		{"a new aggregate", "INSERT " + insert + "('order', 'new', 1, 'Paid', '{}')", ""},
+		{"two rows", "INSERT " + insert + "('order', '1', 3, 'Paid', '{}'), ('order', '1', 4, 'Shipped', '{}')", ""},
+		{"two rows the wrong way round", "INSERT " + insert + "('order', '1', 4, 'Paid', '{}'), ('order', '1', 3, 'Shipped', '{}')", "RE008 hole"},
+		{"a hole", "INSERT " + insert + "('order', '1', 4, 'Paid', '{}')", "RE008 hole"},
+		{"a hole at the start", "INSERT " + insert + "('order', 'new', 2, 'Paid', '{}')", "RE008 hole"},
+		{"a hole or ignore", "INSERT OR IGNORE " + insert + "('order', '1', 4, 'Paid', '{}')", "RE008 hole"},
+		{"a taken seq", "INSERT " + insert + "('order', '1', 2, 'Paid', '{}')", "RE001 conflict"},
+		{"a taken seq, id as a number", "INSERT " + insert + "('order', 1, 2, 'Paid', '{}')", "RE001 conflict"},
+		{"a taken seq or replace", "INSERT OR REPLACE " + insert + "('order', '1', 2, 'Paid', '{}')", "RE001 conflict"},
+		{"a taken seq or replace, id as a number", "INSERT OR REPLACE " + insert + "('order', 1, '2', 'Paid', '{}')", "RE001 conflict"},
+		{"a taken seq or ignore", "INSERT OR IGNORE " + insert + "('order', '1', 2, 'Paid', '{}')", "RE001 conflict"},
+		{"a taken seq or fail", "INSERT OR FAIL " + insert + "('order', '1', 3, 'Paid', '{}'), ('order', '1', 1, 'Paid', '{}')", "RE001 conflict"},
+		{"replace", "REPLACE " + insert + "('order', '1', 1, 'Paid', '{}')", "RE001 conflict"},
+		{"upsert", "INSERT " + insert + "('order', '1', 1, 'Paid', '{}') ON CONFLICT DO UPDATE SET payload = '{}'", "RE001 conflict"},
+		{"on conflict do nothing", "INSERT " + insert + "('order', '1', 1, 'Paid', '{}') ON CONFLICT DO NOTHING", "RE001 conflict"},
+		{"no seq", "INSERT INTO rea_events (aggregate_type, aggregate_id, event_type) VALUES ('order', '1', 'Paid')", "NOT NULL"},
+		{"no seq or replace", "INSERT OR REPLACE INTO rea_events (aggregate_type, aggregate_id, event_type) VALUES ('order', '1', 'Paid')", "NOT NULL"},
+		{"seq 0", "INSERT " + insert + "('order', 'new', 0, 'Paid', '{}')", "events_seq_check"},
+		{"seq -1", "INSERT " + insert + "('order', 'new', -1, 'Paid', '{}')", "events_seq_check"},
+		{"seq 1.5", "INSERT " + insert + "('order', 'new', 1.5, 'Paid', '{}')", "REAL"},
+		{"the id that comes next", "INSERT " + withID + "(4, 'order', '1', 3, 'Paid')", ""},
+		{"a taken id", "INSERT " + withID + "(2, 'order', '1', 3, 'Paid')", "RE007 immutable"},
+		{"a taken id or replace", "INSERT OR REPLACE " + withID + "(2, 'order', '1', 3, 'Paid')", "RE007 immutable"},
+		{"a taken id as text or replace", "INSERT OR REPLACE " + withID + "('2', 'order', '1', 3, 'Paid')", "RE007 immutable"},
+		{"a taken rowid or replace", "INSERT OR REPLACE INTO rea_events (rowid, aggregate_type, aggregate_id, seq, event_type) VALUES (2, 'order', '1', 3, 'Paid')", "RE007 immutable"},
+		{"a high id", "INSERT " + withID + "(9, 'order', '1', 3, 'Paid')", "id of an event is the highest"},
+		{"the highest id or ignore", "INSERT OR IGNORE " + withID + "(9223372036854775807, 'order', '1', 3, 'Paid')", "id of an event is the highest"},
+		{"id 0", "INSERT " + withID + "(0, 'order', '1', 3, 'Paid')", "id of an event is the highest"},
+		{"id -1", "INSERT " + withID + "(-1, 'order', '1', 3, 'Paid')", "id of an event is the highest"},
+		{"update", "UPDATE rea_events SET payload = '{\"x\":1}' WHERE id = 1", "RE007 immutable: UPDATE"},
+		{"update of nothing new", "UPDATE rea_events SET payload = payload", "RE007 immutable: UPDATE"},
+		{"update or replace", "UPDATE OR REPLACE rea_events SET seq = 2 WHERE id = 1", "RE007 immutable: UPDATE"},
+		{"update or ignore", "UPDATE OR IGNORE rea_events SET seq = 2 WHERE id = 1", "RE007 immutable: UPDATE"},
+		{"delete", "DELETE FROM rea_events WHERE id = 3", "RE007 immutable: DELETE"},
+		{"delete of all", "DELETE FROM rea_events", "RE007 immutable: DELETE"},
+		{"a known key", "INSERT " + withKey + "('order', '2', 2, 'Paid', 'k', 1)", "RE003 key_reused"},
+		{"a known key or replace", "INSERT OR REPLACE " + withKey + "('order', '2', 2, 'Paid', 'k', 1)", "RE003 key_reused"},
+		{"a new key", "INSERT " + withKey + "('order', '2', 2, 'Paid', 'k2', 1)", ""},
+		{"a known key in another aggregate", "INSERT " + withKey + "('order', '1', 3, 'Paid', 'k', 1)", ""},
+		{"a key without key_events", "INSERT " + withKey + "('order', '2', 2, 'Paid', 'k2', NULL)", "events_key_events_check"},
+		{"key_events without a key", "INSERT " + withKey + "('order', '2', 2, 'Paid', NULL, 1)", "events_key_events_check"},
+		{"key_events 0", "INSERT " + withKey + "('order', '2', 2, 'Paid', 'k2', 0)", "events_key_events_check"},
+		{"an empty type", "INSERT " + insert + "('', '1', 1, 'Paid', '{}')", "events_aggregate_type_check"},
+		{"a leading space", "INSERT " + insert + "(' order', '1', 1, 'Paid', '{}')", "events_aggregate_type_check"},
+		{"a trailing space", "INSERT " + insert + "('order', '1 ', 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"a space within", "INSERT " + insert + "('my order', '1', 1, 'Paid', '{}')", ""},
+		{"200 bytes", "INSERT " + insert + "('" + long[:200] + "', '1', 1, 'Paid', '{}')", ""},
+		{"201 bytes", "INSERT " + insert + "('order', '1', 3, '" + long + "', '{}')", "events_event_type_check"},
+		{"202 bytes in 101 letters", "INSERT " + insert + "('order', '" + strings.Repeat("é", 101) + "', 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"U+0000", "INSERT " + insert + "('order', 'a' || char(0), 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"U+0000 at the start", "INSERT " + insert + "('order', char(0) || 'a', 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"U+0001", "INSERT " + insert + "('order', 'a' || char(1), 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"a newline", "INSERT " + insert + "('order', 'a' || char(10) || 'b', 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"U+001F", "INSERT " + insert + "('order', char(31), 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"U+007F", "INSERT " + insert + "('order', 'a' || char(127), 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"U+009F", "INSERT " + insert + "('order', 'a' || char(159), 1, 'Paid', '{}')", "events_aggregate_id_check"},
+		{"U+00A0", "INSERT " + insert + "('order', 'a' || char(160), 1, 'Paid', '{}')", ""},
+		{"characters of patterns", "INSERT " + insert + "('a]-[^*?%_', ']', 1, '[x]', '{}')", ""},
+		{"a blob", "INSERT " + insert + "('order', x'41', 1, 'Paid', '{}')", "BLOB"},
+		{"no JSON", "INSERT " + insert + "('order', '1', 3, 'Paid', 'x')", "events_payload_check"},
+		{"an array", "INSERT " + insert + "('order', '1', 3, 'Paid', '[]')", "events_payload_check"},
+		{"JSON5", "INSERT " + insert + "('order', '1', 3, 'Paid', '{a:1}')", "events_payload_check"},
+		{"null", "INSERT " + insert + "('order', '1', 3, 'Paid', NULL)", "NOT NULL"},
+		{"a big payload", "INSERT " + insert + "('order', '1', 3, 'Paid', '{\"x\":\"' || printf('%.*c', 16777216, 'x') || '\"}')", "events_payload_check"},
+		{"status", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, status) VALUES ('order', '1', 3, 'Paid', 'paid')", "RE002 illegal_step"},
+		{"a correction by nobody", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, correction) VALUES ('order', '1', 3, 'Paid', 1)", "events_correction_check"},
+		{"version 0", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version) VALUES ('order', '1', 3, 'Paid', 0)", "events_event_version_check"},
+		{"a time without digits", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-06-01T12:00:00Z')", "events_created_at_check"},
+		{"February 30", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-02-30T12:00:00.000000Z')", "events_created_at_check"},
+		{"second 60", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-02-03T12:00:60.000000Z')", "events_created_at_check"},
+		{"year 0", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '0000-02-03T12:00:00.000000Z')", "events_created_at_check"},
+		{"the last microsecond", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '9999-12-31T23:59:59.999999Z')", ""},
+		{"the first microsecond", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '0001-01-01T00:00:00.000000Z')", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			archive := newArchive(t)
+			mustAppend(t, archive.Autocommit(), order(1), event("Placed", `{"total": 1}`), event("Noted", `{}`))
+			mustAppend(t, archive.Autocommit().With(rea.Once("k")), order(2), event("Placed", `{}`))
+			before := dump(t, archive)
+			_, err := rawDB(t, archive, "").Exec(c.sql)
+			after := dump(t, archive)
+			if c.refused == "" {
+				if err != nil || !strings.HasPrefix(after, before) || after == before {
+					t.Fatalf("err = %v, stored:\n%s", err, after)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("err = %v, want %s", err, c.refused)
+			}
+			if after != before {
+				t.Errorf("stored:\n%swant:\n%s", after, before)
+			}
+		})
+	}
+}
+
+func TestRawDefaultsAreReadBack(t *testing.T) {
+	t.Parallel()
+	archive := newArchive(t)
+	if _, err := rawDB(t, archive, "").Exec("INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type) VALUES ('order', 1, 1, 'Placed')"); err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range archive.Autocommit().Events(t.Context(), order(1), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Version != 1 || string(e.Payload) != "{}" || e.CreatedAt.IsZero() || e.XID != "" || !e.RecordedAt.IsZero() {
+			t.Errorf("event = %+v", e)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+const columns = `
+SELECT id, aggregate_type, aggregate_id, seq, event_type, event_version, payload, coalesce(status, ''), coalesce(catalog_version, 0), correction,
+       coalesce(actor_id, ''), coalesce(reason, ''), coalesce(correlation_id, ''), coalesce(idempotency_key, ''), coalesce(key_events, 0),
+       metadata, coalesce(xid, ''), coalesce(db_user, ''), created_at, coalesce(recorded_at, '')
+FROM rea_events`
+
+// events runs a query for columns.
+func (s *session) events(ctx context.Context, query string, args ...any) ([]rea.Event, error) {
+	var (
+		list              []rea.Event
+		e                 rea.Event
+		metadata          []byte
+		created, recorded string
+	)
+	err := each(ctx, s.db, func() (err error) {
+		e.Position, e.Metadata, e.RecordedAt = e.ID, json.RawMessage(metadata), time.Time{}
+		if e.CreatedAt, err = time.Parse(rea.TimeLayout, created); err == nil && recorded != "" {
+			e.RecordedAt, err = time.Parse(rea.TimeLayout, recorded)
+		}
+		list = append(list, e)
+		return err
+	}, []any{&e.ID, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, (*[]byte)(&e.Payload), &e.Status, &e.CatalogVersion, &e.Correction,
+		&e.Actor, &e.Reason, &e.Correlation, &e.Key, &e.KeyEvents, &metadata, &e.XID, &e.DBUser, &created, &recorded}, query, args...)
+	return list, s.store.mapError("read events", err)
+}
+
+// eventsSQL reads through events_aggregate_seq_key.
+const eventsSQL = columns + `
+WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND seq > ?3
+ORDER BY seq
+LIMIT ?4`
+
+func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, error) {
+	return s.events(ctx, eventsSQL, aggregate.Type, aggregate.ID, after, int64(limit))
+}
+
+// matches is a filter. Each text is compared literally and byte by byte; ” and NULL ask for nothing.
+const matches = `
+  AND (?4 = '' OR aggregate_type = ?4)
+  AND (?5 = '' OR aggregate_id = ?5)
+  AND (?6 = '' OR substr(aggregate_type, 1, length(?6)) = ?6)
+  AND (?7 = '' OR event_type = ?7)
+  AND (?8 = '' OR substr(event_type, 1, length(?8)) = ?8)
+  AND (?9 = '' OR actor_id = ?9)
+  AND (?10 = '' OR instr(reason, ?10) > 0)
+  AND (?11 = '' OR correlation_id = ?11)
+  AND (?12 = '' OR xid = ?12)
+  AND (?13 IS NULL OR created_at >= ?13)
+  AND (?14 IS NULL OR created_at < ?14)`
+
+// pageSQL looks at a stretch of positions.
+const pageSQL = columns + `
+WHERE id > ?1 AND id <= ?2` + matches + `
+ORDER BY id
+LIMIT ?3`
+
+// pageOfSQL reads one aggregate through events_aggregate_seq_key, where seq has the order of id.
+const pageOfSQL = columns + `
+WHERE aggregate_type = ?4 AND aggregate_id = ?5 AND +id > ?1 AND +id <= ?2` + matches + `
+ORDER BY seq
+LIMIT ?3`
+
+func (s *session) Page(ctx context.Context, filter rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {
+	last, err := s.Head(ctx) // ids have no holes, and what stands up to here stays as it is
+	if err != nil || last <= after {
+		return nil, after, err
+	}
+	query, oneAggregate := pageSQL, filter.Type != "" && filter.ID != ""
+	if oneAggregate {
+		query = pageOfSQL
+	} else if last-after > int64(limit) {
+		last = after + int64(limit)
+	}
+	events, err := s.events(ctx, query, after, last, int64(limit), filter.Type, filter.ID, filter.TypePrefix, filter.Event, filter.EventPrefix,
+		filter.Actor, filter.Reason, filter.Correlation, filter.XID, bound(filter.Since), bound(filter.Until))
+	if err != nil {
+		return nil, after, err
+	}
+	if oneAggregate && len(events) == limit {
+		last = events[limit-1].ID
+	}
+	return events, last, nil
+}
+
+// bound gives t in the form of created_at, the next microsecond where it is between two. NULL: no bound.
+func bound(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.Add(time.Microsecond - 1).UTC()
+	switch y := t.Year(); {
+	case y < 0:
+		return ""
+	case y > 9999:
+		return "9999-12-31T23:59:59.999999Z~" // after every created_at
+	}
+	return rea.FormatTime(t)
+}
+
+const headSQL = `SELECT coalesce(max(id), 0) FROM rea_events`
+
+// Head is the highest id: every event of this transaction's view has its position.
+func (s *session) Head(ctx context.Context) (head int64, err error) {
+	err = one(ctx, s.db, []any{&head}, headSQL)
+	return head, s.store.mapError("read the head", err)
+}
+
+const countSQL = `SELECT count(*) FROM rea_events`
+
+func (s *session) Count(ctx context.Context) (count int64, err error) {
+	err = one(ctx, s.db, []any{&count}, countSQL)
+	return count, s.store.mapError("count events", err)
+}
