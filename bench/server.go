@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/internal/pgtest"
 	"github.com/realtime-event-archive/rea/postgres"
 )
@@ -175,6 +176,19 @@ func (s *server) connect(ctx context.Context, name string, n int) (*clients, err
 	if c.archive, err = postgres.New(pool, postgres.Config{}); err != nil {
 		return nil, err
 	}
+	if c.pids, err = s.backends(ctx, pool, n); err != nil {
+		return nil, fmt.Errorf("connect %d clients: %w", n, err)
+	}
+	// The archive asks for the schema's version once, and not while something is measured.
+	_, err = c.archive.Autocommit().Head(ctx)
+	if errors.Is(err, rea.ErrNoSchema) {
+		err = nil // not migrated yet
+	}
+	return c, err
+}
+
+// backends opens all n connections of a pool and tells who serves them; nil where their CPU cannot be read.
+func (s *server) backends(ctx context.Context, pool *pgxpool.Pool, n int) (pids []uint32, err error) {
 	held := make([]*pgxpool.Conn, 0, n)
 	defer func() {
 		for _, conn := range held {
@@ -184,12 +198,12 @@ func (s *server) connect(ctx context.Context, name string, n int) (*clients, err
 	for range n {
 		conn, err := pool.Acquire(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("connect %d clients: %w", n, err)
+			return nil, err
 		}
 		held = append(held, conn)
 		if s.machine.NoCPU == "" {
-			c.pids = append(c.pids, conn.Conn().PgConn().PID())
+			pids = append(pids, conn.Conn().PgConn().PID())
 		}
 	}
-	return c, nil
+	return pids, nil
 }

@@ -28,8 +28,8 @@ func (s sample) cpuPerEvent() float64 { return float64(s.cpu.Nanoseconds()) / fl
 // operation does one unit of work as client number worker and returns how many events that was.
 type operation func(ctx context.Context, worker int) (int, error)
 
-// closedLoop makes a contender of n workers that repeat op until the time is over; op that has begun is finished and
-// counted. pids are the backends whose CPU counts.
+// closedLoop makes a contender of n workers that repeat op until the time is over, at least once; an op that has begun
+// is finished and counted. pids are the backends whose CPU counts.
 func closedLoop(name string, n int, pids []uint32, op operation) contender {
 	return contender{name, func(ctx context.Context, d time.Duration) (sample, error) {
 		var events atomic.Int64
@@ -42,10 +42,12 @@ func closedLoop(name string, n int, pids []uint32, op operation) contender {
 		start := time.Now()
 		for worker := range n {
 			wait.Go(func() {
-				for time.Since(start) < d && errs[worker] == nil {
+				for {
 					var done int
-					if done, errs[worker] = op(ctx, worker); errs[worker] == nil {
-						events.Add(int64(done))
+					done, errs[worker] = op(ctx, worker)
+					events.Add(int64(done))
+					if errs[worker] != nil || time.Since(start) >= d {
+						return
 					}
 				}
 			})

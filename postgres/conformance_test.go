@@ -159,4 +159,3 @@ func waiting(t *testing.T, address string) func(context.Context) error {
 		}
 	}
 }
-

@@ -69,17 +69,18 @@ func insertSQL(created, correction bool) string {
 	return "INSERT INTO rea.events (" + names + moreNames + ")\nSELECT " + values + moreValues + linesFrom + "\nORDER BY l.n"
 }
 
-// storedSQL finds what is stored already: at the seq that a line gives, or under its key.
+// storedSQL finds what is stored already: at the seq that a line gives, else under its key.
 // Through events_aggregate_seq_key and events_idempotency_key.
 const storedSQL = `
 SELECT l.n, e.seq,
        (SELECT x.seq FROM rea.events x WHERE x.aggregate_type = l.aggregate_type AND x.aggregate_id = l.aggregate_id
         ORDER BY x.seq DESC LIMIT 1),
-       e.idempotency_key IS NOT NULL AND e.idempotency_key IS NOT DISTINCT FROM l.idempotency_key,
        e.event_type = l.event_type AND e.event_version = l.event_version AND e.payload = l.payload::jsonb
        AND (l.created_at IS NULL OR e.created_at = l.created_at)` + linesFrom + `
 JOIN rea.events e ON e.aggregate_type = l.aggregate_type AND e.aggregate_id = l.aggregate_id
-     AND (e.seq = l.seq OR (e.idempotency_key = l.idempotency_key AND e.idempotency_key IS NOT NULL))`
+     AND (e.seq = l.seq OR (e.idempotency_key = l.idempotency_key AND e.idempotency_key IS NOT NULL
+          AND NOT EXISTS (SELECT FROM rea.events x
+                          WHERE x.aggregate_type = l.aggregate_type AND x.aggregate_id = l.aggregate_id AND x.seq = l.seq)))`
 
 // Import stores lines set-wise. Where the database refuses the set, what is stored already is sorted out, and the
 // rest is halved until the refused lines stand alone; the order of lines stays.
@@ -148,23 +149,22 @@ func (s *session) sortOutStored(ctx context.Context, lines []rea.Line, todo []in
 	decided := make(map[int]bool)
 	var (
 		n, seq, last int64
-		keyed, same  bool
+		same         bool
 	)
 	err := each(ctx, s.db, func() error {
 		i := todo[n-1]
 		line := lines[i]
 		decided[i] = true
 		switch {
-		case same && (line.Seq == 0 || line.Seq == seq):
-			results[i] = rea.LineResult{Duplicate: true}
-		case results[i].Duplicate:
-		case keyed:
+		case same:
+			results[i].Duplicate = true
+		case seq != line.Seq:
 			results[i].Err = &rea.KeyReusedError{Aggregate: line.Aggregate, Key: line.Key, Seq: seq}
 		default:
 			results[i].Err = &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: last}
 		}
 		return nil
-	}, []any{&n, &seq, &last, &keyed, &same}, storedSQL, columnsOf(pick(lines, todo)).args()...)
+	}, []any{&n, &seq, &last, &same}, storedSQL, columnsOf(pick(lines, todo)).args()...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	"io"
 	"path/filepath"
 	"testing"
 
@@ -83,13 +82,15 @@ func begin(t *testing.T, path string, archive *sqlite.Archive) func(context.Cont
 			}
 		}
 		return &storetest.Transaction{
-			Tx:   archive.SQLTx(tx),
-			Exec: func(ctx context.Context, statement string) error { _, err := tx.ExecContext(ctx, statement); return err },
+			Tx: archive.SQLTx(tx),
+			Exec: func(ctx context.Context, statement string) error {
+				_, err := tx.ExecContext(ctx, statement)
+				return err
+			},
 			Text: func(ctx context.Context, query string) (text string, err error) {
 				return text, tx.QueryRowContext(ctx, query).Scan(&text)
 			},
 			Commit: ended(tx.Commit), Rollback: ended(tx.Rollback),
-			Cut: func() { _ = conn.Raw(func(c any) error { return c.(io.Closer).Close() }) },
 		}, nil
 	}
 }

@@ -101,9 +101,6 @@ var order = []clause{
 			{"xid of the third", rea.Filter{XID: whole[2].XID}, []int{3}},
 			{"after and filter", rea.Filter{ID: "1", After: 2}, []int{3, 4}},
 			{"limit and filter", rea.Filter{ID: "1", Limit: 2}, []int{1, 2}},
-			{"since the third", rea.Filter{Since: whole[2].CreatedAt}, []int{3, 4, 5}},
-			{"until the third", rea.Filter{Until: whole[2].CreatedAt}, []int{1, 2}},
-			{"a window", rea.Filter{Since: whole[1].CreatedAt, Until: whole[3].CreatedAt}, []int{2, 3}},
 		} {
 			var got []int
 			for _, e := range b.history(t, c.filter) {
@@ -123,6 +120,31 @@ var order = []clause{
 		put(t, b.Autocommit(), order1, event("OrderPlaced"))
 		same(t, "history", story(b.history(t, rea.Filter{Event: "OrderPlaced"})), "order/1#1 OrderPlaced, order/1#2 OrderPlaced")
 		same(t, "history of one aggregate", story(b.history(t, rea.Filter{Type: "order", ID: "1"})), "order/1#1 OrderPlaced, order/1#2 OrderPlaced")
+	}},
+	{"P7 a window of time takes its beginning and leaves its end out", func(t *testing.T, d *Door) {
+		b := d.fresh(t)
+		noon := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
+		for _, seconds := range []int{0, 2, 1, 3} {
+			imported(t, b, line(order1, "X", func(l *rea.Line) { l.CreatedAt = noon.Add(time.Duration(seconds) * time.Second) }))
+		}
+		for _, c := range []struct {
+			filter rea.Filter
+			want   []int64
+		}{
+			{rea.Filter{Since: noon.Add(time.Second)}, []int64{2, 3, 4}},
+			{rea.Filter{Since: noon.Add(time.Second + time.Microsecond)}, []int64{2, 4}},
+			{rea.Filter{Until: noon.Add(time.Second)}, []int64{1}},
+			{rea.Filter{Until: noon.Add(time.Second + time.Microsecond)}, []int64{1, 3}},
+			{rea.Filter{Since: noon.Add(time.Second), Until: noon.Add(3 * time.Second).In(time.FixedZone("west", -8*3600))}, []int64{2, 3}},
+			{rea.Filter{Type: "order", ID: "1", Since: noon.Add(2 * time.Second)}, []int64{2, 4}},
+			{rea.Filter{Since: noon.Add(time.Hour)}, nil},
+		} {
+			var got []int64
+			for _, e := range b.history(t, c.filter) {
+				got = append(got, e.Position)
+			}
+			same(t, fmt.Sprintf("positions for %+v", c.filter), got, c.want)
+		}
 	}},
 	{"P7 times do not order anything", func(t *testing.T, d *Door) {
 		b := d.fresh(t)

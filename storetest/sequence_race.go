@@ -77,6 +77,17 @@ var sequenceRaces = []clause{
 		same(t, "business rows", b.text(t, `SELECT CAST(sum(n) AS text) FROM business`), "7")
 		same(t, "events", story(b.history(t, rea.Filter{})), "order/1#1 OrderPlaced, order/2#1 OrderPlaced")
 	}},
+	{"P3 a connection that is lost before the commit leaves nothing", func(t *testing.T, d *Door) {
+		b := d.fresh(t)
+		b.run(t, business)
+		tx := b.begin(t)
+		writeBoth(t, tx)
+		tx.Cut()
+		if err := tx.Commit(limited(t)); err == nil {
+			t.Errorf("commit on a lost connection: error = nil, want one")
+		}
+		nothingLeft(t, b)
+	}},
 	{"P3 what has not committed is seen by its own transaction alone", func(t *testing.T, d *Door) {
 		b := d.fresh(t)
 		tx := b.begin(t)

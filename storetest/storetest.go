@@ -46,7 +46,8 @@ type Transaction struct {
 	// Text gives the one value of a query.
 	Text             func(ctx context.Context, query string) (string, error)
 	Commit, Rollback func(ctx context.Context) error
-	// Cut ends the connection without a word to the server.
+	// Cut ends the connection without a word to the server. Only a concurrent store has it: the others have no
+	// server, and what is lost is the program, for which there are clauses too.
 	Cut func()
 }
 

@@ -116,17 +116,6 @@ var transactions = []clause{
 		}
 		nothingLeft(t, b)
 	}},
-	{"P3 a connection that is lost before the commit leaves nothing", func(t *testing.T, d *Door) {
-		b := d.fresh(t)
-		b.run(t, business)
-		tx := b.begin(t)
-		writeBoth(t, tx)
-		tx.Cut()
-		if err := tx.Commit(limited(t)); err == nil {
-			t.Errorf("commit on a lost connection: error = nil, want one")
-		}
-		nothingLeft(t, b)
-	}},
 	{"P3 a batch is all or nothing", func(t *testing.T, d *Door) {
 		b := d.fresh(t)
 		tx := b.begin(t)

@@ -70,10 +70,11 @@ func Run(ctx context.Context, args []string, env Env) int {
 	root.SetIn(a.env.Stdin)
 	root.SetOut(a.env.Stdout)
 	root.SetErr(a.env.Stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
+	a.command = cmd.CommandPath()
 	if !a.started {
 		err = asUsage(err)
 	}
@@ -132,7 +133,6 @@ Exit codes: 0 done; 1 could not be done, or not told; 2 wrong usage;
 
 // before checks the flags that all commands share.
 func (a *app) before(cmd *cobra.Command, _ []string) error {
-	a.command = cmd.CommandPath()
 	if cmd.Flags().Changed("db") && a.db == "" {
 		return usagef("--db is empty: leave it out, or name a database")
 	}

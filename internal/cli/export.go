@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,7 +52,9 @@ func (a *app) export(cmd *cobra.Command, name string, options transfer.ExportOpt
 	}
 	defer archive.Close()
 	bar := a.newBar("export")
-	options.Progress = func(position, head int64) { bar.set(position, head, fmt.Sprintf("position %d", position)) }
+	if name != "-" || !a.env.IsTerminal(a.env.Stdout) { // where the events themselves are seen, a bar is in the way
+		options.Progress = func(position, head int64) { bar.set(position, head, fmt.Sprintf("position %d", position)) }
+	}
 	var events int64
 	err = a.toFile(name, func(w io.Writer) error {
 		events, err = transfer.Export(ctx, archive, w, options)
@@ -76,13 +77,14 @@ func (a *app) toFile(name string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a device, a pipe
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
-			return fmt.Errorf("export: %w", err)
+			return err // names the file
 		}
 		return errors.Join(write(file), file.Close())
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	// Not os.CreateTemp, whose files nobody else may read.
+	file, err := os.OpenFile(fmt.Sprintf("%s.%d.part", path, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
-		return fmt.Errorf("export: %w", err)
+		return fmt.Errorf("make %s: %w", name, errors.Unwrap(err)) // without the name of the part
 	}
 	defer func() {
 		if err != nil {

@@ -60,7 +60,7 @@ func (a *app) importFile(cmd *cobra.Command, name, rejects string, batch int) er
 	if name != "-" {
 		file, err := os.Open(a.env.path(name))
 		if err != nil {
-			return fmt.Errorf("import: %w", err)
+			return err // names the file
 		}
 		defer file.Close()
 		in = file

@@ -123,69 +123,52 @@ func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filt
 
 // eventWriter writes events by position, in the chosen form.
 type eventWriter struct {
-	app    *app
 	list   *list
 	grid   *grid
-	stream bool // line by line, for --follow
-	headed bool
+	stream bool // each event at once, for --follow
 }
 
 const payloadWidth = 60
 
 func (a *app) newEventWriter(stream bool) *eventWriter {
-	w := &eventWriter{app: a, stream: stream}
 	if !a.table() {
-		w.list = a.list()
-		return w
+		return &eventWriter{list: a.list(), stream: stream}
 	}
-	w.grid = &grid{bold: a.bold(), columns: []column{
-		{head: "POSITION", right: true, width: 8},
-		{head: "TIME", width: len(rea.TimeLayout)},
-		{head: "AGGREGATE", width: 20},
-		{head: "SEQ", right: true, width: 4},
-		{head: "EVENT", width: 20},
-		{head: "STATUS", optional: true},
-		{head: "ACTOR", optional: true, width: 10},
-		{head: "REASON", optional: true, width: 20},
-		{head: "XID", optional: true, right: true, width: 6},
-		{head: "PAYLOAD", width: payloadWidth},
-	}}
-	return w
+	g := a.grid(
+		column{head: "POSITION", right: true, width: 8},
+		column{head: "TIME", width: len(rea.TimeLayout)},
+		column{head: "AGGREGATE", width: 20},
+		column{head: "SEQ", right: true, width: 4},
+		column{head: "EVENT", width: 20},
+		column{head: "STATUS", optional: true},
+		column{head: "ACTOR", optional: true, width: 10},
+		column{head: "REASON", optional: true, width: 20},
+		column{head: "XID", optional: true, right: true, width: 6},
+		column{head: "PAYLOAD", width: payloadWidth},
+	)
+	g.stream = stream
+	return &eventWriter{grid: g}
 }
 
 func (w *eventWriter) add(e *rea.Event) error {
-	if w.list != nil {
-		err := w.list.add(e)
-		if w.stream && err == nil {
-			err = w.list.w.Flush()
-		}
+	if w.grid != nil {
+		return w.grid.add(
+			strconv.FormatInt(e.Position, 10), rea.FormatTime(e.CreatedAt), fold(e.Aggregate.Type, 30)+"/"+fold(e.Aggregate.ID, 40),
+			strconv.FormatInt(e.Seq, 10), eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
+			fold(string(e.Payload), payloadWidth),
+		)
+	}
+	if err := w.list.add(e); err != nil || !w.stream {
 		return err
 	}
-	row := []string{
-		strconv.FormatInt(e.Position, 10), rea.FormatTime(e.CreatedAt), fold(e.Aggregate.Type, 30) + "/" + fold(e.Aggregate.ID, 40),
-		strconv.FormatInt(e.Seq, 10), eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
-		fold(string(e.Payload), payloadWidth),
-	}
-	if !w.stream {
-		w.grid.add(row...)
-		return nil
-	}
-	if !w.headed {
-		w.headed = true
-		writeHeads(w.app.env.Stdout, w.grid.columns, w.grid.bold)
-	}
-	_, err := fmt.Fprintln(w.app.env.Stdout, align(w.grid.columns, row))
-	return err
+	return w.list.w.Flush()
 }
 
 func (w *eventWriter) close() error {
-	if w.list != nil {
-		return w.list.close()
+	if w.grid != nil {
+		return w.grid.flush()
 	}
-	if w.stream || len(w.grid.rows) == 0 {
-		return nil
-	}
-	return w.grid.write(w.app.env.Stdout)
+	return w.list.close()
 }
 
 // eventName is the event's type, with its version where that is not the first, marked where it is a correction.

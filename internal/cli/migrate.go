@@ -67,15 +67,17 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 			if !a.table() {
 				return a.migrations(migrations)
 			}
-			g := &grid{bold: a.bold(), columns: []column{{head: "VERSION", right: true}, {head: "NAME"}, {head: "APPLIED"}}}
+			g := a.grid(column{head: "VERSION", right: true}, column{head: "NAME"}, column{head: "APPLIED"})
 			for _, m := range migrations {
 				applied := "pending"
 				if !m.AppliedAt.IsZero() {
 					applied = rea.FormatTime(m.AppliedAt)
 				}
-				g.add(fmt.Sprint(m.Version), safe(m.Name), applied)
+				if err := g.add(fmt.Sprint(m.Version), safe(m.Name), applied); err != nil {
+					return err
+				}
 			}
-			return g.write(a.env.Stdout)
+			return g.flush()
 		},
 	}
 }

@@ -28,17 +28,12 @@ func (a *app) report(ctx context.Context, args []string, err error) int {
 		fmt.Fprintf(a.env.Stderr, "%s\n", jsonSafe(errorJSON(code, message, err)))
 		return exit
 	}
-	name := a.command
-	if name == "" {
-		name = "rea"
-	}
-	lines := strings.Split(strings.TrimSpace(message), "\n")
-	for i, line := range lines {
-		lines[i] = safe(strings.ReplaceAll(line, "\t", "  "))
-	}
-	fmt.Fprintf(a.env.Stderr, "%s: %s\n", name, strings.Join(lines, "\n"))
+	fmt.Fprintf(a.env.Stderr, "%s: %s\n", a.command, safe(oneLine.Replace(strings.TrimSpace(message))))
 	return exit
 }
+
+// oneLine joins the lines of messages of drivers and of cobra.
+var oneLine = strings.NewReplacer(":\n\t", ": ", "\n\n", "; ", "\n\t", "; ", "\n", "; ")
 
 // stoppedError says what a command that was interrupted has done.
 type stoppedError struct {
@@ -114,6 +109,7 @@ func errorFields(err error) []field {
 		missing   *rea.NotFoundError
 		noSeq     *rea.NoSuchSeqError
 		confirm   *rea.NotConfirmedError
+		unasked   *unconfirmedError
 	)
 	switch {
 	case errors.As(err, &conflict):
@@ -143,6 +139,8 @@ func errorFields(err error) []field {
 		return append(refFields(noSeq.Aggregate), field{"last", noSeq.Last})
 	case errors.As(err, &confirm):
 		return []field{{"events", confirm.Events}, {"given", confirm.Given}}
+	case errors.As(err, &unasked):
+		return []field{{"events", unasked.events}}
 	}
 	return nil
 }

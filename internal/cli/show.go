@@ -83,9 +83,12 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 	if err != nil {
 		return err
 	}
-	if at.IsZero() {
+	switch {
+	case at.IsZero():
 		a.say(fmt.Sprintf("%s at seq %d, the latest", refText(aggregate), loaded.Seq))
-	} else {
+	case at == rea.AtSeq(loaded.Seq):
+		a.say(fmt.Sprintf("%s at seq %d", refText(aggregate), loaded.Seq))
+	default:
 		a.say(fmt.Sprintf("%s at %s: seq %d", refText(aggregate), at, loaded.Seq))
 	}
 	if a.table() {
@@ -126,13 +129,15 @@ func (a *app) printState(l *rea.Loaded[rea.Object]) error {
 		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(last.Status, 60))
 	}
 	fmt.Fprintln(a.env.Stdout)
-	g := &grid{bold: a.bold(), columns: []column{{head: "FIELD"}, {head: "VALUE"}}}
-	for _, name := range slices.Sorted(maps.Keys(l.State)) {
-		g.add(fold(name, 40), fold(string(l.State[name]), stateWidth))
-	}
-	if len(g.rows) == 0 {
+	if len(l.State) == 0 {
 		_, err := fmt.Fprintln(a.env.Stdout, "no fields")
 		return err
 	}
-	return g.write(a.env.Stdout)
+	g := a.grid(column{head: "FIELD"}, column{head: "VALUE"})
+	for _, name := range slices.Sorted(maps.Keys(l.State)) {
+		if err := g.add(fold(name, 40), fold(string(l.State[name]), stateWidth)); err != nil {
+			return err
+		}
+	}
+	return g.flush()
 }

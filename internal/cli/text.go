@@ -36,6 +36,8 @@ func safe(s string) string {
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
 		case r == '\t':
 			b.WriteString(`\t`)
 		case r < 0x80:

@@ -60,7 +60,8 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 	var (
 		state  rea.Object
 		before time.Time
-		last   *rea.Event
+		exists bool
+		last   int64 // position
 		shown  int
 		marked bool
 		more   bool
@@ -74,12 +75,11 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 			return err
 		}
 		m := moment{event: &e, changes: changes, backwards: e.CreatedAt.Before(before)}
-		before = e.CreatedAt
+		before, exists = e.CreatedAt, true
 		if state, err = rea.Merge(state, e); err != nil {
 			return err
 		}
 		if !matches(filter, &e) {
-			last = cmpOr(last, &e)
 			continue
 		}
 		if more = filter.Limit > 0 && shown == filter.Limit; more {
@@ -88,9 +88,9 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 		if err := out.add(m); err != nil {
 			return err
 		}
-		last, shown, marked = &e, shown+1, marked || m.backwards
+		last, shown, marked = e.Position, shown+1, marked || m.backwards
 	}
-	if last == nil {
+	if !exists {
 		return &rea.NotFoundError{Aggregate: aggregate}
 	}
 	if err := out.close(); err != nil {
@@ -98,7 +98,7 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 	}
 	switch {
 	case more:
-		a.say(fmt.Sprintf("%d events shown, there are more: go on with --after %d", shown, last.Position))
+		a.say(fmt.Sprintf("%d events shown, there are more: go on with --after %d", shown, last))
 	case shown == 0:
 		a.say("no event matches")
 	}
@@ -108,52 +108,41 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 	return ctx.Err()
 }
 
-func cmpOr(a, b *rea.Event) *rea.Event {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
+// timelineWriter writes moments, in the chosen form.
 type timelineWriter struct {
-	app  *app
 	list *list
 	grid *grid
 }
 
 func (a *app) newTimelineWriter() *timelineWriter {
 	if !a.table() {
-		return &timelineWriter{app: a, list: a.list()}
+		return &timelineWriter{list: a.list()}
 	}
-	return &timelineWriter{app: a, grid: &grid{bold: a.bold(), columns: []column{
-		{head: "SEQ", right: true}, {head: "TIME"}, {head: "EVENT"}, {head: "STATUS", optional: true},
-		{head: "ACTOR", optional: true}, {head: "REASON", optional: true}, {head: "XID", optional: true, right: true},
-		{head: "CHANGES", optional: true},
-	}}}
+	return &timelineWriter{grid: a.grid(
+		column{head: "SEQ", right: true}, column{head: "TIME"}, column{head: "EVENT"}, column{head: "STATUS", optional: true},
+		column{head: "ACTOR", optional: true}, column{head: "REASON", optional: true}, column{head: "XID", optional: true, right: true},
+		column{head: "CHANGES", optional: true},
+	)}
 }
 
 func (w *timelineWriter) add(m moment) error {
 	if w.list != nil {
 		return w.list.add(m)
 	}
-	at := rea.FormatTime(m.event.CreatedAt)
+	e := m.event
+	at := rea.FormatTime(e.CreatedAt)
 	if m.backwards {
 		at += " <"
 	}
-	e := m.event
-	w.grid.add(strconv.FormatInt(e.Seq, 10), at, eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
+	return w.grid.add(strconv.FormatInt(e.Seq, 10), at, eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
 		changesText(m.changes))
-	return nil
 }
 
 func (w *timelineWriter) close() error {
 	if w.list != nil {
 		return w.list.close()
 	}
-	if len(w.grid.rows) == 0 {
-		return nil
-	}
-	return w.grid.write(w.app.env.Stdout)
+	return w.grid.flush()
 }
 
 // The widths of changes in a table; --json has them in full.

@@ -46,7 +46,7 @@ The number of stored events is the confirmation: it is asked for on a terminal; 
 					return err
 				}
 			default:
-				return fmt.Errorf("%w: to remove them, add --events %d --yes", rea.ErrNotConfirmed, stored)
+				return &unconfirmedError{stored, fmt.Sprintf("not confirmed: to remove them, add --events %d --yes", stored)}
 			}
 			if err := archive.Uninstall(ctx, events); err != nil {
 				return err
@@ -63,13 +63,22 @@ The number of stored events is the confirmation: it is asked for on a terminal; 
 	return cmd
 }
 
+// unconfirmedError says that nobody was there to confirm, or that the answer was no number.
+type unconfirmedError struct {
+	events  int64 // stored
+	message string
+}
+
+func (e *unconfirmedError) Error() string        { return e.message }
+func (e *unconfirmedError) Is(target error) bool { return target == rea.ErrNotConfirmed }
+
 // askEvents asks a person for the number of events.
 func (a *app) askEvents(stored int64) (int64, error) {
 	fmt.Fprint(a.env.Stderr, "type the number of events to remove them for ever: ")
 	answer, _ := bufio.NewReader(a.env.Stdin).ReadString('\n')
 	n, err := strconv.ParseInt(strings.TrimSpace(answer), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: nothing is removed", rea.ErrNotConfirmed)
+		return 0, &unconfirmedError{stored, "not confirmed: nothing is removed"}
 	}
 	if n != stored {
 		return 0, &rea.NotConfirmedError{Events: stored, Given: n}

@@ -38,7 +38,7 @@ func asUsage(err error) error {
 func between(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return usagef("%s takes %s, not %d: %s", cmd.CommandPath(), arguments(least, most), len(args), cmd.UseLine())
+			return usagef("takes %s, not %d: %s", arguments(least, most), len(args), cmd.UseLine())
 		}
 		return nil
 	}

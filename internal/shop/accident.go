@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	_ "modernc.org/sqlite" // the driver of the plain table
+
 	"github.com/realtime-event-archive/rea"
 )
 

@@ -55,6 +55,10 @@ func New(orders int) *Shop {
 		placed := Opening.Add(span * time.Duration(i) / time.Duration(orders)).Add(time.Duration(random.IntN(60_000)) * time.Millisecond)
 		s.order(random, firstID+i, placed)
 	}
+	s.Lines = append(s.Lines, rea.Line{ // how the script's author can be found
+		Aggregate: ref(Story + 1 - Story%75), Event: event("NoteAdded", 1, map[string]any{"text": "cleanup script tried on this order"}),
+		Actor: "marketing:lin", Reason: "test run, ticket OPS-311", CreatedAt: Accident.Add(-20 * time.Minute),
+	})
 	slices.SortStableFunc(s.Lines, func(a, b rea.Line) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return s
 }
@@ -68,6 +72,9 @@ func (s *Shop) order(random *rand.Rand, id int, placed time.Time) {
 	items := make([]int, 1+random.IntN(4))
 	for i := range items {
 		items[i] = 500 + random.IntN(400)
+	}
+	if id%75 == 0 { // the customer whom the script means
+		o.User, pays, cancels = 123, false, false
 	}
 	if id == Story {
 		o.User, o.Total, o.PlacedAt = 207, 9980, Accident.Add(-13*time.Hour)

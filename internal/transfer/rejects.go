@@ -105,7 +105,7 @@ func (r *rejects) write(list []Reject) error {
 	if r.file == nil {
 		file, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
-			return fmt.Errorf("rea: import: rejects file: %w", err)
+			return fmt.Errorf("rea: import: the rejects file cannot be made, name another one: %w", err)
 		}
 		r.file = file
 	}
