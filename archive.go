@@ -68,8 +68,8 @@ func (a *Archive) Autocommit() *Tx { return a.Join(a.store.Autocommit()) }
 func (a *Archive) Do(ctx context.Context, fn func(tx *Tx) error) error {
 	var before *ConflictError
 	for attempt := 1; ; attempt++ {
-		err := a.once(ctx, fn)
-		if err == nil || !(errors.Is(err, ErrConflict) || errors.Is(err, ErrRetry)) || attempt >= a.config.Attempts {
+		began, err := a.once(ctx, fn)
+		if err == nil || !began || !(errors.Is(err, ErrConflict) || errors.Is(err, ErrRetry)) || attempt >= a.config.Attempts {
 			return err
 		}
 		var conflict *ConflictError
@@ -85,17 +85,18 @@ func (a *Archive) Do(ctx context.Context, fn func(tx *Tx) error) error {
 	}
 }
 
-func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (err error) {
+// once reports whether the transaction began: a store that waited in vain for its turn has waited enough.
+func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (began bool, err error) {
 	session, err := a.store.Begin(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	// Also after a panic of fn; after Commit it does nothing.
 	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
 	if err := fn(a.Join(session)); err != nil {
-		return err
+		return true, err
 	}
-	return session.Commit(ctx)
+	return true, session.Commit(ctx)
 }
 
 // pause waits for d and reports false where ctx ends first.

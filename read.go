@@ -45,7 +45,7 @@ func (tx *Tx) Events(ctx context.Context, aggregate Ref, after int64) iter.Seq2[
 		}
 		size := tx.archive.config.PageEvents
 		for {
-			page, err := tx.session.Events(ctx, aggregate, after, size)
+			page, more, err := tx.session.Events(ctx, aggregate, after, size)
 			if err != nil {
 				yield(Event{}, err)
 				return
@@ -56,7 +56,7 @@ func (tx *Tx) Events(ctx context.Context, aggregate Ref, after int64) iter.Seq2[
 				}
 				after = e.Seq
 			}
-			if len(page) < size {
+			if !more {
 				return
 			}
 		}

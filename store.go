@@ -35,10 +35,11 @@ type Store interface {
 // Session is one transaction's view of a store. Values reach it checked and in normal form.
 type Session interface {
 	Append(ctx context.Context, call Call) (Receipt, error)
-	// Events gives the events of one aggregate with seq > after, at most limit, by seq.
-	Events(ctx context.Context, aggregate Ref, after int64, limit int) ([]Event, error)
-	// Page looks at the events with a position above after, at most limit of them, by position, and
-	// gives those that match. last is the position up to which it has looked (after, at the head).
+	// Events gives the events of one aggregate with seq > after, by seq, at most limit and about MaxPageBytes
+	// of payload. more: there may be more of them.
+	Events(ctx context.Context, aggregate Ref, after int64, limit int) (events []Event, more bool, err error)
+	// Page looks at the events with a position above after, by position, at most limit and about MaxPageBytes of
+	// payload, and gives those that match. last is the position up to which it has looked (after, at the head).
 	Page(ctx context.Context, filter Filter, after int64, limit int) (events []Event, last int64, err error)
 	// Head is the position of the last numbered event; 0: none.
 	Head(ctx context.Context) (int64, error)

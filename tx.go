@@ -11,6 +11,7 @@ import (
 const (
 	MaxCallEvents    = 10_000   // events of one append
 	MaxMetadataBytes = 64 << 10 // metadata, in jsonb's text form
+	MaxPageBytes     = 16 << 20 // payloads read from the database at a time, ended by the event that passes it
 )
 
 // Tx is REA in one transaction: the user's own (Archive.Tx, Archive.SQLTx), one of REA's (Archive.Do), or none

@@ -204,6 +204,10 @@ func nonZero[T comparable](v T) *T {
 
 func (s *session) ImportProgress(ctx context.Context, source string) (rea.ImportProgress, error) {
 	p := rea.ImportProgress{Source: source}
+	// Two imports of one file take turns, a batch each; the lock ends with the transaction.
+	if err := s.db.exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))`, source); err != nil {
+		return p, mapError("read the progress of an import", err)
+	}
 	err := each(ctx, s.db, func() error { return nil },
 		[]any{&p.Name, &p.Lines, &p.Stored, &p.Duplicates, &p.Rejected, &p.Done}, `
 SELECT i.name, i.lines, i.stored, i.duplicates, i.rejected, i.done FROM rea.imports i WHERE i.source = $1`, source)

@@ -194,3 +194,6 @@ func (s *store) MigrationSQL() string {
 	fmt.Fprintf(&b, "\nSELECT r FROM rea.install_roles('%s') r;\nCOMMIT;\n", s.config.RolePrefix)
 	return b.String()
 }
+
+// SchemaVersion is the newest version of the schema that this program knows.
+func SchemaVersion() int { return len(steps) }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -44,14 +45,25 @@ func (e *event) value() rea.Event {
 	return v
 }
 
-func (s *session) events(ctx context.Context, doing, sql string, args ...any) ([]rea.Event, error) {
-	var page []rea.Event
+// errPageFull ends a page before its last row: it holds MaxPageBytes of payload.
+var errPageFull = errors.New("page full")
+
+// events runs a query for eventColumns. cut: it stopped before the last row, at MaxPageBytes.
+func (s *session) events(ctx context.Context, doing, sql string, args ...any) (page []rea.Event, cut bool, err error) {
 	e := newEvent()
-	err := each(ctx, s.db, func() error {
+	size := 0
+	err = each(ctx, s.db, func() error {
 		page = append(page, e.value())
+		last := &page[len(page)-1]
+		if size += len(last.Payload) + len(last.Metadata); size >= rea.MaxPageBytes {
+			return errPageFull
+		}
 		return nil
 	}, e.dest, sql, args...)
-	return page, mapError(doing, err)
+	if err == errPageFull {
+		return page, true, nil
+	}
+	return page, false, mapError(doing, err)
 }
 
 // Through events_aggregate_seq_key.
@@ -62,8 +74,9 @@ WHERE e.aggregate_type = $1 AND e.aggregate_id = $2 AND e.seq > $3
 ORDER BY e.seq
 LIMIT $4`
 
-func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, error) {
-	return s.events(ctx, "read "+aggregate.String(), aggregateSQL, aggregate.Type, aggregate.ID, after, limit)
+func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, bool, error) {
+	page, cut, err := s.events(ctx, "read "+aggregate.String(), aggregateSQL, aggregate.Type, aggregate.ID, after, limit)
+	return page, cut || len(page) == limit, err
 }
 
 const filterSQL = `  AND ($5::text IS NULL OR starts_with(e.aggregate_type, $5))
@@ -79,7 +92,7 @@ SELECT` + eventColumns + `
 FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
 JOIN rea.events e ON e.id = f.event_id
 WHERE ($3::text IS NULL OR e.aggregate_type = $3) AND ($4::text IS NULL OR e.aggregate_id = $4)
-`+filterSQL+`
+` + filterSQL + `
 ORDER BY f.position`
 
 const unfilteredPageSQL = `
@@ -96,14 +109,14 @@ const aggregatePageSQL = `
 SELECT` + eventColumns + `
 FROM rea.events e JOIN rea.feed f ON f.event_id = e.id
 WHERE e.aggregate_type = $3 AND e.aggregate_id = $4 AND f.position > $1
-`+filterSQL+`
+` + filterSQL + `
 ORDER BY e.seq
 LIMIT $2`
 
 func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {
 	const doing = "read by position"
 	if !f.Selective() {
-		page, err := s.events(ctx, doing, unfilteredPageSQL, after, limit)
+		page, _, err := s.events(ctx, doing, unfilteredPageSQL, after, limit)
 		return page, lastPosition(page, after), err
 	}
 	args := []any{
@@ -111,7 +124,7 @@ func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int
 		optional(f.Actor), optional(f.Reason), optional(f.Correlation), optional(f.XID), optionalTime(f.Since), optionalTime(f.Until),
 	}
 	if f.Type != "" && f.ID != "" {
-		page, err := s.events(ctx, doing, aggregatePageSQL, args...)
+		page, _, err := s.events(ctx, doing, aggregatePageSQL, args...)
 		return page, lastPosition(page, after), err
 	}
 	// The end first: what is numbered in between is then looked at again, never passed over.
@@ -123,7 +136,10 @@ func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int
 		return nil, after, nil
 	}
 	args[1] = last - after // positions are dense
-	page, err := s.events(ctx, doing, pageSQL, args...)
+	page, cut, err := s.events(ctx, doing, pageSQL, args...)
+	if cut {
+		last = lastPosition(page, after)
+	}
 	return page, last, err
 }
 

@@ -132,7 +132,8 @@ func TestCopyIsCheckedRowByRow(t *testing.T) {
 func TestDoNothingMeansNoRowAndNoError(t *testing.T) {
 	t.Parallel()
 	_, s, _ := archive(t)
-	s.do(insert(", idempotency_key", ", 'k'") + `; BEGIN`)
+	s.do(insert(", idempotency_key", ", 'k'"))
+	s.do(`BEGIN`)
 	s.want("", insert(", seq", ", 1")+` ON CONFLICT DO NOTHING RETURNING seq`)
 	s.want("", insert(", seq", ", 1")+` ON CONFLICT (aggregate_type, aggregate_id, seq) DO NOTHING RETURNING seq`)
 	s.want("", insert(", idempotency_key", ", 'k'")+` ON CONFLICT DO NOTHING RETURNING seq`)

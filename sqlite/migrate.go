@@ -234,3 +234,6 @@ func (s *store) uninstall(ctx context.Context, events int64) error {
 	_, err = s.writer.conn.ExecContext(context.WithoutCancel(ctx), uninstallSQL)
 	return s.mapError("uninstall", err)
 }
+
+// SchemaVersion is the newest version of the schema that this program knows.
+func SchemaVersion() int { return len(steps) }

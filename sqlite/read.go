@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -14,24 +15,33 @@ SELECT id, aggregate_type, aggregate_id, seq, event_type, event_version, payload
        metadata, coalesce(xid, ''), coalesce(db_user, ''), created_at, coalesce(recorded_at, '')
 FROM rea_events`
 
-// events runs a query for columns.
-func (s *session) events(ctx context.Context, query string, args ...any) ([]rea.Event, error) {
+// errPageFull ends a page before its last row: it holds MaxPageBytes of payload.
+var errPageFull = errors.New("page full")
+
+// events runs a query for columns. cut: it stopped before the last row, at MaxPageBytes.
+func (s *session) events(ctx context.Context, query string, args ...any) (list []rea.Event, cut bool, err error) {
 	var (
-		list              []rea.Event
 		e                 rea.Event
+		size              int
 		metadata          []byte
 		created, recorded string
 	)
-	err := each(ctx, s.db, func() (err error) {
+	err = each(ctx, s.db, func() (err error) {
 		e.Position, e.Metadata, e.RecordedAt = e.ID, json.RawMessage(metadata), time.Time{}
 		if e.CreatedAt, err = time.Parse(rea.TimeLayout, created); err == nil && recorded != "" {
 			e.RecordedAt, err = time.Parse(rea.TimeLayout, recorded)
 		}
 		list = append(list, e)
+		if size += len(e.Payload) + len(e.Metadata); err == nil && size >= rea.MaxPageBytes {
+			err = errPageFull
+		}
 		return err
 	}, []any{&e.ID, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, (*[]byte)(&e.Payload), &e.Status, &e.CatalogVersion, &e.Correction,
 		&e.Actor, &e.Reason, &e.Correlation, &e.Key, &e.KeyEvents, &metadata, &e.XID, &e.DBUser, &created, &recorded}, query, args...)
-	return list, s.store.mapError("read events", err)
+	if err == errPageFull {
+		return list, true, nil
+	}
+	return list, false, s.store.mapError("read events", err)
 }
 
 // eventsSQL reads through events_aggregate_seq_key.
@@ -40,8 +50,9 @@ WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND seq > ?3
 ORDER BY seq
 LIMIT ?4`
 
-func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, error) {
-	return s.events(ctx, eventsSQL, aggregate.Type, aggregate.ID, after, int64(limit))
+func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, bool, error) {
+	events, cut, err := s.events(ctx, eventsSQL, aggregate.Type, aggregate.ID, after, int64(limit))
+	return events, cut || len(events) == limit, err
 }
 
 // matches is a filter. Each text is compared literally and byte by byte; ” and NULL ask for nothing.
@@ -81,13 +92,13 @@ func (s *session) Page(ctx context.Context, filter rea.Filter, after int64, limi
 	} else if last-after > int64(limit) {
 		last = after + int64(limit)
 	}
-	events, err := s.events(ctx, query, after, last, int64(limit), filter.Type, filter.ID, filter.TypePrefix, filter.Event, filter.EventPrefix,
+	events, cut, err := s.events(ctx, query, after, last, int64(limit), filter.Type, filter.ID, filter.TypePrefix, filter.Event, filter.EventPrefix,
 		filter.Actor, filter.Reason, filter.Correlation, filter.XID, bound(filter.Since), bound(filter.Until))
 	if err != nil {
 		return nil, after, err
 	}
-	if oneAggregate && len(events) == limit {
-		last = events[limit-1].ID
+	if cut || oneAggregate && len(events) == limit {
+		last = events[len(events)-1].ID
 	}
 	return events, last, nil
 }

@@ -75,9 +75,9 @@ func (s *ownSession) Append(ctx context.Context, call rea.Call) (receipt rea.Rec
 	return receipt, err
 }
 
-func (s *ownSession) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) (events []rea.Event, err error) {
-	err = s.do(func() error { events, err = s.session.Events(ctx, aggregate, after, limit); return err })
-	return events, err
+func (s *ownSession) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) (events []rea.Event, more bool, err error) {
+	err = s.do(func() error { events, more, err = s.session.Events(ctx, aggregate, after, limit); return err })
+	return events, more, err
 }
 
 func (s *ownSession) Page(ctx context.Context, filter rea.Filter, after int64, limit int) (events []rea.Event, last int64, err error) {
@@ -142,7 +142,7 @@ func (a *autocommit) Append(ctx context.Context, call rea.Call) (rea.Receipt, er
 	return a.store.group.append(ctx, a.store, call)
 }
 
-func (a *autocommit) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, error) {
+func (a *autocommit) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, bool, error) {
 	return a.reading().Events(ctx, aggregate, after, limit)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/realtime-event-archive/rea/internal/cli"
+	"github.com/realtime-event-archive/rea/internal/pgtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}))
 	}
-	os.Exit(m.Run())
+	pgtest.Main(m)
 }
 
 // store is a kind of database to run the tests on. new gives the URL of one that is empty.
@@ -34,6 +35,7 @@ type store struct {
 
 var stores = []store{
 	{"sqlite", func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "test.db") }},
+	{"postgres", pgtest.Empty},
 }
 
 func forEachStore(t *testing.T, test func(t *testing.T, sh *shell)) {

@@ -2,12 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/realtime-event-archive/rea/postgres"
+	"github.com/realtime-event-archive/rea/sqlite"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -17,16 +18,9 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: `  rea version
   rea version --json`,
 		Args: between(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			program, commit := buildVersion()
-			inPostgres, err := schemaVersion(cmd, database{postgres: "postgres:"})
-			if err != nil {
-				return err
-			}
-			inSQLite, err := schemaVersion(cmd, database{path: localFile})
-			if err != nil {
-				return err
-			}
+			inPostgres, inSQLite := postgres.SchemaVersion(), sqlite.SchemaVersion()
 			if a.table() {
 				_, err := fmt.Fprintf(a.env.Stdout, "rea %s (schema version %d on PostgreSQL, %d on SQLite; %s)\n", program, inPostgres, inSQLite, runtime.Version())
 				return err
@@ -55,24 +49,4 @@ func buildVersion() (program, commit string) {
 		program = "(devel)"
 	}
 	return program, commit
-}
-
-// migrationHead is the comment above each migration in the text of `rea migrate sql`.
-var migrationHead = regexp.MustCompile(`(?m)^-- (\d{4})_\w+$`)
-
-// schemaVersion is the newest one that this program knows for d's kind of database.
-func schemaVersion(cmd *cobra.Command, d database) (int, error) {
-	text, err := migrationSQL(cmd.Context(), d, "")
-	if err != nil {
-		return 0, err
-	}
-	newest := 0
-	for _, head := range migrationHead.FindAllStringSubmatch(text, -1) {
-		n, err := strconv.Atoi(head[1])
-		if err != nil {
-			return 0, err
-		}
-		newest = max(newest, n)
-	}
-	return newest, nil
 }

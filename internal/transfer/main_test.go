@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/realtime-event-archive/rea"
+	"github.com/realtime-event-archive/rea/internal/pgtest"
+	"github.com/realtime-event-archive/rea/postgres"
 	"github.com/realtime-event-archive/rea/sqlite"
 )
 
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(killEnv) != "" {
 		importAndStop()
 	}
-	os.Exit(m.Run())
+	pgtest.Main(m)
 }
 
 // store opens archives of one kind. Its name is that of the subtests.
@@ -33,6 +35,16 @@ var stores = []store{{
 	new:  func(t testing.TB) string { return filepath.Join(t.TempDir(), "test.db") },
 	open: func(ctx context.Context, path string) (*rea.Archive, error) {
 		archive, err := sqlite.Open(ctx, path, sqlite.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return archive.Archive, nil
+	},
+}, {
+	name: "postgres",
+	new:  pgtest.Empty,
+	open: func(ctx context.Context, url string) (*rea.Archive, error) {
+		archive, err := postgres.Open(ctx, url, postgres.Config{})
 		if err != nil {
 			return nil, err
 		}
