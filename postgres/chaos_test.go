@@ -72,9 +72,13 @@ func TestChaos(t *testing.T) {
 	writers.Go(func() { c.disturb(writing) })
 
 	// The same two, of living sessions, for each half.
-	liveAppender, liveOther := l.open("live"), l.session()
-	liveOther.begin()
-	liveOther.exec("INSERT INTO stock VALUES (1)")
+	live := func(l *lab) (appender, unrelated *session) {
+		appender, unrelated = l.open("live"), l.session()
+		unrelated.begin()
+		unrelated.exec("INSERT INTO stock VALUES (1)")
+		return appender, unrelated
+	}
+	live(l)
 	pause(t.Context(), half)
 	if err := server.StopImmediate(); err != nil {
 		t.Fatal(err)
@@ -83,9 +87,7 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = newLab(t, c.url)
-	liveAppender, liveOther = l.open("live"), l.session()
-	liveOther.begin()
-	liveOther.exec("INSERT INTO stock VALUES (1)")
+	liveAppender, liveUnrelated := live(l)
 	pause(t.Context(), half)
 
 	stopWriters()
@@ -106,7 +108,7 @@ func TestChaos(t *testing.T) {
 	// And theirs, when they commit.
 	l.main.exec("COMMIT PREPARED 'held appender'")
 	liveAppender.commit()
-	liveOther.commit()
+	liveUnrelated.commit()
 	l.main.exec("COMMIT PREPARED 'held unrelated'")
 	l.settle()
 	l.wantVerdict(verdict{})

@@ -27,7 +27,9 @@ var steps = func() []migration.Step {
 }()
 
 // migrationLock is the transaction-level lock under which each step runs, so that several processes may migrate.
-const migrationLock = `SELECT pg_advisory_xact_lock(7497057, 2)`
+// The path first: names in the steps then mean PostgreSQL's own, whatever the session's search_path says.
+const migrationLock = `SET LOCAL search_path = pg_catalog, pg_temp;
+SELECT pg_advisory_xact_lock(7497057, 2)`
 
 const recordSQL = `INSERT INTO rea.schema_migrations (version, name, checksum) VALUES `
 
@@ -107,9 +109,24 @@ func (s *store) Migrate(ctx context.Context, report func(rea.Migration)) error {
 		}
 	}
 	if !changed {
-		return nil
+		if missing, err := s.rolesMissing(ctx); err != nil || !missing {
+			return err
+		}
 	}
 	return s.installRoles(ctx)
+}
+
+// rolesMissing: the login may make or record roles that a migration before it could not, or was killed before it did.
+func (s *store) rolesMissing(ctx context.Context) (missing bool, err error) {
+	err = s.pool.QueryRow(ctx, `
+SELECT pg_catalog.has_function_privilege('rea.install_roles(text)', 'EXECUTE') AND pg_catalog.count(k.kind) < 5
+       AND (me.rolcreaterole OR me.rolsuper
+            OR pg_catalog.count(k.kind) < (SELECT pg_catalog.count(*) FROM pg_catalog.pg_roles p
+                                           WHERE p.rolname::text = ANY (SELECT $1 || '_' || x.kind FROM pg_catalog.unnest('{owner,writer,importer,operator,reader}'::text[]) x(kind))))
+FROM pg_catalog.pg_roles me LEFT JOIN rea.roles k ON true
+WHERE me.rolname = current_user
+GROUP BY me.rolcreaterole, me.rolsuper`, s.config.RolePrefix).Scan(&missing)
+	return missing, mapError("read the roles", err)
 }
 
 func (s *store) checkServer(ctx context.Context) error {
@@ -131,7 +148,7 @@ func (s *store) checkServer(ctx context.Context) error {
 func (s *store) applyNext(ctx context.Context) (*migration.Step, error) {
 	var next *migration.Step
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, migrationLock); err != nil {
+		if _, err := tx.Exec(ctx, migrationLock, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
 		found, err := appliedSteps(ctx, tx)
@@ -168,7 +185,7 @@ func (s *store) applyNext(ctx context.Context) (*migration.Step, error) {
 // installRoles makes the roles and grants; what the login may not do is a warning, not an error.
 func (s *store) installRoles(ctx context.Context) error {
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, migrationLock); err != nil {
+		if _, err := tx.Exec(ctx, migrationLock, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT r FROM rea.install_roles($1) r`, s.config.RolePrefix)

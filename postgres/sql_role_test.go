@@ -22,7 +22,7 @@ func (s console) login(granted string) (name string) {
 	s.t.Helper()
 	name = "test_" + strings.ToLower(rand.Text()[:10])
 	s.do(`CREATE ROLE ` + name + ` LOGIN`)
-	s.t.Cleanup(func() { // the database's own objects go with it, so this comes after its drop: another database
+	s.t.Cleanup(func() {
 		url := pgtest.AdminURL(s.t)
 		conn, err := pgx.Connect(context.Background(), url)
 		if err == nil {
@@ -43,9 +43,10 @@ func (s console) login(granted string) (name string) {
 // roleConsole gives a session of a login, whose role is dropped after the database.
 func roleConsole(t *testing.T, granted string) (console, string) {
 	t.Helper()
+	pgtest.Database(t) // the first migration of a cluster makes the roles
 	admin := connect(t, pgtest.AdminURL(t))
 	name := admin.login(granted)
-	url := pgtest.Database(t)
+	url := pgtest.Database(t) // after the role, so that it is dropped before it
 	s := connect(t, url)
 	s.do(`CREATE TABLE public.business (n int); GRANT ALL ON public.business TO ` + name)
 	s.do(insert(", idempotency_key", ", 'used'") + `; SET SESSION AUTHORIZATION ` + name)
@@ -57,7 +58,7 @@ const denied = "42501"
 // nobodyMay are statements that no role but the owner may run; a sequence of values is not for drawing ids ahead.
 var nobodyMay = []string{
 	`UPDATE rea.events SET reason = 'x'`, `DELETE FROM rea.events`, `TRUNCATE rea.events`, upsert,
-	`SELECT * FROM rea.events FOR UPDATE`, `SELECT * FROM rea.events FOR SHARE`, `LOCK TABLE rea.events IN EXCLUSIVE MODE`,
+	`SELECT * FROM rea.events FOR UPDATE`, `SELECT * FROM rea.events FOR SHARE`, `DO $$ BEGIN LOCK TABLE rea.events IN EXCLUSIVE MODE; END $$`,
 	insert(", id", ", 7"), insert(", id", ", NULL"), insert(", xid", ", '5'"), insert(", db_user", ", 'root'"), insert(", recorded_at", ", now()"),
 	insert(", status", ", 'paid'"), insert(", catalog_version", ", 1"),
 	`INSERT INTO rea.feed VALUES (1, 1)`, `UPDATE rea.feed SET position = 1`, `DELETE FROM rea.feed`, `TRUNCATE rea.feed`,
@@ -126,22 +127,29 @@ func TestTheLoginIsRecordedWhateverRoleItTakes(t *testing.T) {
 	s.want(name+", "+name, `SELECT db_user FROM rea.events WHERE aggregate_id = '2' ORDER BY seq`)
 }
 
-func TestAppendThroughGoAsEachRole(t *testing.T) {
-	t.Parallel()
-	s, name := roleConsole(t, "rea_writer")
-	config, err := pgxpool.ParseConfig(s.Config().ConnString())
+// poolOf gives a pool whose sessions are those of a login.
+func poolOf(t *testing.T, url, login string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `SET SESSION AUTHORIZATION `+name)
+		_, err := c.Exec(ctx, `SET SESSION AUTHORIZATION `+login)
 		return err
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func TestAppendThroughGoAsEachRole(t *testing.T) {
+	t.Parallel()
+	s, name := roleConsole(t, "rea_writer")
+	pool := poolOf(t, s.Config().ConnString(), name)
 	a, err := postgres.New(pool, postgres.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -165,26 +173,14 @@ func (n notes) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestInstallingWorksWithoutTheRightToCreateRoles(t *testing.T) {
+func TestInstallingWorksWithoutTheRightToMakeRolesWhichMayComeLater(t *testing.T) {
 	t.Parallel()
 	admin := connect(t, pgtest.AdminURL(t))
 	name := admin.login("")
 	url := pgtest.Empty(t)
 	s := connect(t, url)
 	s.do(`GRANT CREATE ON DATABASE ` + pgx.Identifier{s.Config().Database}.Sanitize() + ` TO ` + name)
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `SET SESSION AUTHORIZATION `+name)
-		return err
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := poolOf(t, url, name)
 	var warned []string
 	prefix := "r" + strings.ToLower(rand.Text()[:8])
 	a, err := postgres.New(pool, postgres.Config{RolePrefix: prefix, Config: rea.Config{Logger: slog.New(notes{lines: &warned})}})
@@ -201,12 +197,49 @@ func TestInstallingWorksWithoutTheRightToCreateRoles(t *testing.T) {
 	}
 	put(t, a.Autocommit(), order1, "A")
 	same(t, "history", positions(t, a.Archive), "order/1#1")
-	s.do(`SET SESSION AUTHORIZATION ` + name)
-	s.refused("RE007", `DELETE FROM rea.events`)
-	if err := a.Uninstall(t.Context(), 1); err != nil {
+	warned = nil
+	if err := a.Migrate(t.Context(), nil); err != nil || len(warned) > 0 {
+		t.Errorf("Migrate again = %v, warnings %q, want none", err, warned)
+	}
+	// Somebody who may make roles does so later, by migrating once more.
+	able, err := postgres.Open(t.Context(), url, postgres.Config{RolePrefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer able.Close()
+	if err := able.Migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.want("5", `SELECT count(*) FROM rea.roles WHERE made_here`)
+	s.want(prefix+"_owner", `SELECT tableowner FROM pg_tables WHERE schemaname = 'rea' AND tablename = 'events'`)
+	if err := able.Uninstall(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Autocommit().Append(t.Context(), order1, rea.NewEvent{Type: "X"}); !errors.Is(err, rea.ErrNoSchema) {
 		t.Errorf("append after Uninstall = %v, want ErrNoSchema", err)
 	}
+}
+
+func TestWhoeverInstalledWithoutOtherRolesMayUninstall(t *testing.T) {
+	t.Parallel()
+	admin := connect(t, pgtest.AdminURL(t))
+	name := admin.login("")
+	url := pgtest.Empty(t)
+	s := connect(t, url)
+	s.do(`GRANT CREATE ON DATABASE ` + pgx.Identifier{s.Config().Database}.Sanitize() + ` TO ` + name)
+	pool := poolOf(t, url, name)
+	a, err := postgres.New(pool, postgres.Config{RolePrefix: "r" + strings.ToLower(rand.Text()[:8]), Config: rea.Config{Logger: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	put(t, a.Autocommit(), order1, "A")
+	s.do(`SET SESSION AUTHORIZATION ` + name)
+	s.refused("RE007", `DELETE FROM rea.events`)
+	if err := a.Uninstall(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	s.want("0", `SELECT count(*) FROM pg_namespace WHERE nspname = 'rea'`)
 }

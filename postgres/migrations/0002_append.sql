@@ -159,7 +159,7 @@ BEGIN
         IF last = seen THEN
             -- DO NOTHING met a row, and it is none of this aggregate: an id that was given out before
             RAISE EXCEPTION 'rea: the sequence rea.events_id_seq is behind the events: a new id is in use already'
-                USING ERRCODE = '55000', HINT = 'SELECT setval(''rea.events_id_seq'', (SELECT max(id) FROM rea.events))';
+                USING ERRCODE = '55000', HINT = 'SELECT rea.mend_sequence()';
         END IF;
 
         -- seq is always given: a lost race then ends at the unique index as no row
