@@ -122,13 +122,31 @@ func (tx *Tx) Count(ctx context.Context) (int64, error) {
 	return tx.session.Count(ctx)
 }
 
-// Import stores lines in their order, one result each, and records progress, both in this transaction, which
-// must be one of REA's (Archive.Do): it uses savepoints. A line that is stored already is a duplicate.
+// Import stores lines in their order, one result each. It must run in a transaction of REA's (Archive.Do): it uses
+// savepoints. A line that is stored already is a duplicate; one that is refused has a typed error and leaves nothing.
+// Lines are brought into normal form in place.
 func (tx *Tx) Import(ctx context.Context, lines []Line) ([]LineResult, error) {
 	if err := tx.archive.store.Ready(ctx, true); err != nil {
 		return nil, err
 	}
-	return tx.session.Import(ctx, lines)
+	results := make([]LineResult, len(lines))
+	good := make([]Line, 0, len(lines))
+	for i := range lines {
+		if results[i].Err = inAppend(lines[i].Aggregate, lines[i].Normalize()); results[i].Err == nil {
+			good = append(good, lines[i])
+		}
+	}
+	stored, err := tx.session.Import(ctx, good)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := 0, 0; n < len(stored); i++ {
+		if results[i].Err == nil {
+			results[i] = stored[n]
+			n++
+		}
+	}
+	return results, nil
 }
 
 // ImportProgress gives what is recorded of the file with this hash, zero where nothing is.
