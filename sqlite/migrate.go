@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -109,6 +110,9 @@ func (s *store) Migrate(ctx context.Context, report func(rea.Migration)) error {
 	}
 	defer w.close()
 	if err := s.useWAL(ctx, w); err != nil {
+		if _, stat := os.Stat(s.reader.path); stat != nil {
+			return s.cannotMake(err)
+		}
 		return s.mapError("migrate", err)
 	}
 	for {
@@ -120,6 +124,26 @@ func (s *store) Migrate(ctx context.Context, report func(rea.Migration)) error {
 			report(applied)
 		}
 	}
+}
+
+// cannotMake says why there is no file: SQLite itself says no more than that it could not open one.
+func (s *store) cannotMake(err error) error {
+	folder := filepath.Dir(s.reader.path)
+	info, why := os.Stat(folder)
+	switch {
+	case errors.Is(why, os.ErrNotExist):
+		return fmt.Errorf("rea: %s cannot be made: the folder %s does not exist", s.path, filepath.Dir(s.path))
+	case why == nil && !info.IsDir():
+		return fmt.Errorf("rea: %s cannot be made: %s is no folder", s.path, filepath.Dir(s.path))
+	case why == nil:
+		var probe *os.File
+		if probe, why = os.CreateTemp(folder, ".rea-*"); why == nil {
+			_ = probe.Close()
+			_ = os.Remove(probe.Name())
+			return s.mapError("migrate", err)
+		}
+	}
+	return fmt.Errorf("rea: %s cannot be made: %s: %w", s.path, folder, reason(why))
 }
 
 func (s *store) upToDate(list []applied) (bool, error) {

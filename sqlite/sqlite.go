@@ -59,7 +59,8 @@ type store struct {
 }
 
 // Open opens the file at path. Neither the file nor the schema need be there yet: Migrate makes both. A file that
-// is no SQLite database, or one that is not in UTF-8, is an error.
+// is no SQLite database, or one that is not in UTF-8, is an error. One in a folder that is read-only for this
+// program can be read while nobody else has it open.
 func Open(ctx context.Context, path string, config Config) (*Archive, error) {
 	if path == "" || path == ":memory:" {
 		return nil, fmt.Errorf("rea: open %q: an archive needs a file: for a passing one, use a file in a temporary folder", path)
@@ -93,12 +94,21 @@ func (s *store) look(ctx context.Context) error {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("rea: open %s: %w", s.path, err)
+		return fmt.Errorf("rea: open %s: %w", s.path, reason(err))
 	case info.IsDir():
 		return fmt.Errorf("rea: open %s: it is a folder", s.path)
 	}
+	const tablesSQL = "SELECT count(*) FROM sqlite_master"
 	var tables int
-	if err := one(ctx, s.reader, []any{&tables}, "SELECT count(*) FROM sqlite_master"); err != nil {
+	err = one(ctx, s.reader, []any{&tables}, tablesSQL)
+	if lacksFolder(err) {
+		if frozen := s.reader.freeze(ctx); frozen == nil {
+			err = one(ctx, s.reader, []any{&tables}, tablesSQL)
+		} else if resultCode(frozen) == 0 {
+			return fmt.Errorf("rea: open %s: %w", s.path, frozen)
+		}
+	}
+	if err != nil {
 		return s.mapError("open "+s.path, err)
 	}
 	var encoding string
