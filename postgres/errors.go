@@ -105,7 +105,7 @@ func refusedLine(line rea.Line, err error) error {
 		if e.ConstraintName == "events_pkey" {
 			return nil // the sequence is behind the data
 		}
-		return &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: line.Seq}
+		return rea.ErrConflict // the caller finds out with what
 	case "23514":
 		return &rea.LimitError{Aggregate: line.Aggregate, What: e.ConstraintName, Problem: "is not held"}
 	case "22P02", "22P05", "22003", "22008":

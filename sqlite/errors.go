@@ -92,7 +92,7 @@ func (s *store) mapError(doing string, err error) error {
 		return fmt.Errorf("rea: %s: %s is no SQLite database (or an encrypted one): %w", doing, it, err)
 	case sqlite3.SQLITE_CANTOPEN:
 		if _, stat := os.Stat(s.reader.path); errors.Is(stat, os.ErrNotExist) {
-			return &rea.SchemaError{Known: s.known}
+			return &rea.SchemaError{Known: len(steps)}
 		}
 		return fmt.Errorf("rea: %s: %s cannot be opened: reading takes the right to read the file and, while others write, to write to its folder; writing takes both: %w", doing, it, err)
 	case sqlite3.SQLITE_READONLY:
@@ -103,7 +103,7 @@ func (s *store) mapError(doing string, err error) error {
 	switch message := err.Error(); {
 	case strings.Contains(message, "no such table: rea_"):
 		s.found.Store(0)
-		return &rea.SchemaError{Known: s.known}
+		return &rea.SchemaError{Known: len(steps)}
 	case strings.Contains(message, "readonly database"):
 		return &readOnlyError{doing, it, err}
 	case strings.Contains(message, "RE007 immutable: UPDATE"):

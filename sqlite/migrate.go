@@ -148,10 +148,10 @@ func (s *store) cannotMake(err error) error {
 
 func (s *store) upToDate(list []applied) (bool, error) {
 	found := newest(list)
-	if found > s.known {
-		return false, &rea.SchemaError{Found: found, Known: s.known}
+	if found > len(steps) {
+		return false, &rea.SchemaError{Found: found, Known: len(steps)}
 	}
-	return found == s.known, nil
+	return found == len(steps), nil
 }
 
 // useWAL sets what the file keeps for ever: readers and the writer do not wait for each other. It is not
@@ -227,7 +227,7 @@ DROP TABLE IF EXISTS rea_schema_migrations;`
 // Uninstall drops what the migrations have made, and no table of somebody else's that begins with rea_ too.
 func (s *store) Uninstall(ctx context.Context, events int64) error {
 	if _, err := os.Stat(s.reader.path); errors.Is(err, os.ErrNotExist) {
-		return &rea.SchemaError{Known: s.known}
+		return &rea.SchemaError{Known: len(steps)}
 	}
 	if err := s.writer.begin(ctx); err != nil {
 		return s.mapError("uninstall", err)
@@ -245,8 +245,8 @@ func (s *store) uninstall(ctx context.Context, events int64) error {
 	if err != nil {
 		return err
 	}
-	if found := newest(list); found == 0 || found > s.known {
-		return &rea.SchemaError{Found: found, Known: s.known}
+	if found := newest(list); found == 0 || found > len(steps) {
+		return &rea.SchemaError{Found: found, Known: len(steps)}
 	}
 	var stored int64
 	if err := one(ctx, s.writer, []any{&stored}, countSQL); err != nil {

@@ -54,7 +54,6 @@ type store struct {
 	reader *reader
 	writer *writer
 	group  group
-	known  int          // newest schema version of this program
 	found  atomic.Int64 // schema version in the file where it is known; 0: look again
 }
 
@@ -72,7 +71,7 @@ func Open(ctx context.Context, path string, config Config) (*Archive, error) {
 	if config.Busy <= 0 {
 		config.Busy = 10 * time.Second
 	}
-	s := &store{path: path, busy: config.Busy, known: len(steps)}
+	s := &store{path: path, busy: config.Busy}
 	if s.reader, err = newReader(absolute, config.Busy); err != nil {
 		return nil, fmt.Errorf("rea: open %s: %w", path, err)
 	}
@@ -138,21 +137,21 @@ func (s *store) Begin(ctx context.Context) (rea.OwnSession, error) {
 	return &ownSession{session: session{store: s, db: s.writer}}, nil
 }
 
-// Ready compares the schema's version once; a file that has what this program needs is not asked again, but
+// ready compares the schema's version once; a file that has what this program needs is not asked again, but
 // every append looks at the version in its own transaction.
-func (s *store) Ready(ctx context.Context, write bool) error {
+func (s *store) ready(ctx context.Context, write bool) error {
 	found := int(s.found.Load())
 	if found == 0 {
 		var err error
 		if found, err = s.schemaVersion(ctx); err != nil {
 			return err
 		}
-		if found == s.known {
+		if found == len(steps) {
 			s.found.Store(int64(found))
 		}
 	}
-	if found < s.known || (found > s.known && write) {
-		return &rea.SchemaError{Found: found, Known: s.known}
+	if found < len(steps) || (found > len(steps) && write) {
+		return &rea.SchemaError{Found: found, Known: len(steps)}
 	}
 	return nil
 }
