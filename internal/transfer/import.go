@@ -36,6 +36,9 @@ type ImportResult struct {
 	New        int64 // of Stored, by this run
 	From       int64 // lines that earlier runs had done
 	Done       bool
+
+	InRejects   int64  // of Rejected, that are in the file of rejects
+	FirstReject Reject // the first of these, without its text; Line is 0 where none is
 }
 
 // ErrBusy says that another process is importing the same content.
@@ -78,7 +81,9 @@ func Import(ctx context.Context, archive *rea.Archive, r io.Reader, options Impo
 	}
 	im.progress.Source, im.progress.Name = src.hash, options.Name
 	im.result.From = im.progress.Lines
-	if !im.progress.Done {
+	if im.progress.Done {
+		im.result.InRejects, im.result.FirstReject = rejectsAt(options.Rejects, im.progress.Rejected)
+	} else {
 		err = im.run(ctx)
 	}
 	p := im.progress
@@ -90,7 +95,10 @@ func (im *importer) run(ctx context.Context) (err error) {
 	if im.rejects, err = openRejects(im.options.Rejects, im.progress.Lines); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, im.rejects.close()) }()
+	defer func() {
+		im.result.InRejects, im.result.FirstReject = im.rejects.count, im.rejects.first
+		err = errors.Join(err, im.rejects.close())
+	}()
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	batches := make(chan *batch, 1)

@@ -90,8 +90,12 @@ func TestImportPutsRejectsIntoAFile(t *testing.T) {
 		path := write(t, filepath.Join(dir, "in.ndjson"), []byte(text))
 		options := ImportOptions{Rejects: path + ".rejects", BatchLines: 2}
 		got := mustImport(t, archive, path, options)
-		if want := (ImportResult{Lines: 7, Stored: 2, New: 2, Duplicates: 1, Rejected: 4, Done: true}); got != want {
+		first := got.FirstReject
+		if want := (ImportResult{Lines: 7, Stored: 2, New: 2, Duplicates: 1, Rejected: 4, Done: true, InRejects: 4, FirstReject: first}); got != want {
 			t.Errorf("Import = %+v, want %+v", got, want)
+		}
+		if first.Line != 2 || first.Code != "hole" || first.Text != nil {
+			t.Errorf("the first reject is %+v, want line 2, without its text", first)
 		}
 		rejects := readRejects(t, options.Rejects)
 		var seen []string
@@ -106,8 +110,12 @@ func TestImportPutsRejectsIntoAFile(t *testing.T) {
 		}
 		// A finished import says again how many there were, and leaves the file alone.
 		before, _ := os.ReadFile(options.Rejects)
-		if got := mustImport(t, archive, path, options); got.Rejected != 4 || got.New != 0 {
+		if got := mustImport(t, archive, path, options); got.Rejected != 4 || got.New != 0 || got.InRejects != 4 || got.FirstReject != first {
 			t.Errorf("Import again = %+v, want 4 rejected, 0 new", got)
+		}
+		elsewhere := ImportOptions{Rejects: path + ".elsewhere"}
+		if got := mustImport(t, archive, path, elsewhere); got.Rejected != 4 || got.InRejects != 0 || got.FirstReject.Line != 0 {
+			t.Errorf("Import again with another file = %+v, want 4 rejected, none of them in the file", got)
 		}
 		if after, _ := os.ReadFile(options.Rejects); !bytes.Equal(before, after) {
 			t.Errorf("the rejects file has changed to\n%s", after)
@@ -183,8 +191,16 @@ func TestImportOfADamagedFileStoresNothing(t *testing.T) {
 		_, _ = z.Write([]byte(notes(1000)))
 		_ = z.Close()
 		archive := s.archive(t)
-		if _, err := Import(t.Context(), archive, bytes.NewReader(zipped.Bytes()[:zipped.Len()-10]), ImportOptions{}); err == nil {
-			t.Error("Import of half a gzip file gives no error")
+		for _, end := range []int{5, 30, zipped.Len() - 10, zipped.Len() - 1} {
+			_, err := Import(t.Context(), archive, bytes.NewReader(zipped.Bytes()[:end]), ImportOptions{})
+			if err == nil || !strings.Contains(err.Error(), "cut off") {
+				t.Errorf("Import of %d bytes of a gzip file: %v, want that it is cut off", end, err)
+			}
+		}
+		damaged := bytes.Clone(zipped.Bytes())
+		damaged[zipped.Len()-6] ^= 1
+		if _, err := Import(t.Context(), archive, bytes.NewReader(damaged), ImportOptions{}); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("Import of a damaged gzip file: %v", err)
 		}
 		if n := stored(t, archive); n != 0 {
 			t.Errorf("the archive holds %d events, want 0", n)

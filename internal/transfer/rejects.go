@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"unicode/utf8"
 )
@@ -39,6 +40,10 @@ type rejects struct {
 	path string
 	file *os.File
 	end  int64 // of what belongs to committed lines
+
+	count   int64  // of rejects of committed lines
+	first   Reject // of them, without its text
+	pending []Reject
 }
 
 // openRejects goes on with the file at path, if there is one, after the entries for the first committed lines
@@ -53,28 +58,59 @@ func openRejects(path string, committed int64) (*rejects, error) {
 		return nil, fmt.Errorf("rea: import: rejects file: %w", err)
 	}
 	r.file = file
-	in := bufio.NewReader(file)
-	for {
-		entry, err := in.ReadBytes('\n')
-		if err == io.EOF { // also of an entry that a kill has cut
-			break
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("rea: import: rejects file %s: %w", path, err), r.close())
-		}
-		var reject Reject
-		if json.Unmarshal(entry, &reject) != nil || reject.Line < 1 || reject.Code == "" {
-			return nil, errors.Join(&NotRejectsError{Path: path}, r.close())
-		}
-		if reject.Line > committed {
-			break
-		}
-		r.end += int64(len(entry))
+	if err := r.read(committed); err != nil {
+		return nil, errors.Join(err, r.close())
 	}
 	if err := r.cut(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
+}
+
+// read passes over the entries for committed lines.
+func (r *rejects) read(committed int64) error {
+	in := bufio.NewReader(r.file)
+	for {
+		entry, err := in.ReadBytes('\n')
+		if err == io.EOF { // also of an entry that a kill has cut
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("rea: import: rejects file %s: %w", r.path, err)
+		}
+		var reject Reject
+		if json.Unmarshal(entry, &reject) != nil || reject.Line < 1 || reject.Code == "" {
+			return &NotRejectsError{Path: r.path}
+		}
+		if reject.Line > committed {
+			return nil
+		}
+		r.end += int64(len(entry))
+		r.keep(reject)
+	}
+}
+
+// keep counts an entry, and remembers the first one.
+func (r *rejects) keep(reject Reject) {
+	if r.count++; r.count == 1 {
+		reject.Text, reject.Base64 = nil, ""
+		r.first = reject
+	}
+}
+
+// rejectsAt looks whether the file at path has as many entries as an earlier import has rejected lines. It
+// cannot tell whose they are otherwise.
+func rejectsAt(path string, rejected int64) (int64, Reject) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, Reject{}
+	}
+	defer file.Close()
+	r := &rejects{path: path, file: file}
+	if r.read(math.MaxInt64) != nil || r.count != rejected {
+		return 0, Reject{}
+	}
+	return r.count, r.first
 }
 
 // NotRejectsError says that the rejects of an import would overwrite a file of another kind.
@@ -99,7 +135,7 @@ func (r *rejects) cut() error {
 // write puts the entries of one batch on the disk, before the batch is committed: committed lines never lack
 // their rejects. A batch that runs again writes over its first try.
 func (r *rejects) write(list []Reject) error {
-	if len(list) == 0 || r.path == "" {
+	if r.pending = list; len(list) == 0 || r.path == "" {
 		return r.cut()
 	}
 	if r.file == nil {
@@ -131,6 +167,10 @@ func (r *rejects) committed() error {
 	if r.file == nil {
 		return nil
 	}
+	for _, reject := range r.pending {
+		r.keep(reject)
+	}
+	r.pending = nil
 	var err error
 	r.end, err = r.file.Seek(0, io.SeekCurrent)
 	return err

@@ -3,10 +3,12 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -41,9 +43,21 @@ func open(ctx context.Context, r io.Reader) (*source, error) {
 	}
 	if err != nil {
 		s.close()
-		return nil, fmt.Errorf("rea: import: read: %w", err)
+		return nil, fmt.Errorf("rea: import: %w", damage(err))
 	}
 	return s, nil
+}
+
+// damage says of a gzip what is wrong with it. Only a whole file is imported.
+func damage(err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the gzip file is cut off, its end is missing: nothing of it is stored: copy it again (%w)", err)
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
+		return fmt.Errorf("the gzip file is damaged: nothing of it is stored: copy it again (%w)", err)
+	}
+	return fmt.Errorf("read: %w", err)
 }
 
 func (s *source) copyFrom(ctx context.Context, r io.Reader) error {
