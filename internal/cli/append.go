@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,7 +26,8 @@ func (a *app) appendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "append TYPE ID {EVENT | --batch FILE}",
 		Short: "Store an event, or a batch of events, of one aggregate",
-		Long: `Store an event of one aggregate, or with --batch several, all or nothing.
+		Long: `Store an event of one aggregate, or with --batch several, all or nothing. TYPE/ID as one
+word is the same as TYPE ID.
 
 --data, --metadata and --batch take JSON, @FILE, or - for standard input. A batch is a JSON
 array of {"event_type", "event_version", "payload"}, of which the type is required.
@@ -33,13 +35,8 @@ A repeat with the same --key and the same content stores nothing and gives the f
 		Example: `  rea append order 10086 PaymentReceived --data '{"amount": 9980}' --expect 2 --actor 42 --reason webhook --key req-9
   rea append order 10086 NoteAdded --data @note.json
   echo '[{"event_type": "OrderPlaced"}, {"event_type": "PaymentReceived"}]' | rea append order 10087 --batch - --expect none`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("batch") {
-				return between(2, 2)(cmd, args)
-			}
-			return between(3, 3)(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.append(cmd, args, f) },
+		Args: appendArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.append(cmd, splitRef(args), f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "", "payload, a JSON object ({})")
@@ -52,18 +49,31 @@ A repeat with the same --key and the same content stores nothing and gives the f
 	flags.StringVar(&f.key, "key", "", "idempotency key: the same request is stored once")
 	flags.StringVar(&f.metadata, "metadata", "", "anything else, a JSON object")
 	flags.BoolVar(&f.correction, "correction", false, "a step that is otherwise illegal, on purpose; needs --actor and --reason")
-	cmd.MarkFlagsMutuallyExclusive("batch", "data")
-	cmd.MarkFlagsMutuallyExclusive("batch", "version")
 	return cmd
+}
+
+func appendArgs(cmd *cobra.Command, args []string) error {
+	flags, n := cmd.Flags(), len(splitRef(args))
+	switch {
+	case !flags.Changed("batch") && n == 2:
+		return usagef("EVENT is missing: %s TYPE ID EVENT, or --batch with several events", cmd.CommandPath())
+	case !flags.Changed("batch"):
+		return between(3, 3)(cmd, splitRef(args))
+	case flags.Changed("data"), flags.Changed("version"):
+		return usagef("--batch holds whole events, with their payloads and versions: --data and --version are for a single EVENT")
+	case n == 3:
+		return usagef("--batch holds the events: leave EVENT out")
+	}
+	return between(2, 2)(cmd, splitRef(args))
 }
 
 func (a *app) append(cmd *cobra.Command, args []string, f appendFlags) error {
 	ctx := cmd.Context()
-	options, err := a.appendOptions(cmd, f)
+	options, err := a.appendOptions(ctx, cmd, f)
 	if err != nil {
 		return err
 	}
-	events, err := a.newEvents(cmd, args, f)
+	events, err := a.newEvents(ctx, cmd, args, f)
 	if err != nil {
 		return err
 	}
@@ -72,7 +82,11 @@ func (a *app) append(cmd *cobra.Command, args []string, f appendFlags) error {
 	if err := call.Normalize(); err != nil {
 		return err
 	}
-	archive, _, err := a.open(ctx)
+	role := "writer"
+	if f.correction {
+		role = "operator"
+	}
+	archive, _, err := a.open(ctx, opening{role: role})
 	if err != nil {
 		return err
 	}
@@ -88,7 +102,7 @@ func (a *app) append(cmd *cobra.Command, args []string, f appendFlags) error {
 	return a.printReceipt(receipt, cmd.Flags().Changed("batch"))
 }
 
-func (a *app) appendOptions(cmd *cobra.Command, f appendFlags) ([]rea.Option, error) {
+func (a *app) appendOptions(ctx context.Context, cmd *cobra.Command, f appendFlags) ([]rea.Option, error) {
 	var options []rea.Option
 	for _, text := range []struct {
 		flag, value string
@@ -113,7 +127,7 @@ func (a *app) appendOptions(cmd *cobra.Command, f appendFlags) ([]rea.Option, er
 		options = append(options, rea.Expect(expect))
 	}
 	if cmd.Flags().Changed("metadata") {
-		metadata, err := a.content("--metadata", f.metadata)
+		metadata, err := a.content(ctx, "--metadata", f.metadata)
 		if err != nil {
 			return nil, err
 		}
@@ -139,9 +153,9 @@ func parseExpect(text string) (int64, error) {
 	return seq, nil
 }
 
-func (a *app) newEvents(cmd *cobra.Command, args []string, f appendFlags) ([]rea.NewEvent, error) {
+func (a *app) newEvents(ctx context.Context, cmd *cobra.Command, args []string, f appendFlags) ([]rea.NewEvent, error) {
 	if cmd.Flags().Changed("batch") {
-		text, err := a.content("--batch", f.batch)
+		text, err := a.content(ctx, "--batch", f.batch)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +166,7 @@ func (a *app) newEvents(cmd *cobra.Command, args []string, f appendFlags) ([]rea
 		return nil, usagef("--version counts from 1, not %d", f.version)
 	}
 	if cmd.Flags().Changed("data") {
-		text, err := a.content("--data", f.data)
+		text, err := a.content(ctx, "--data", f.data)
 		if err != nil {
 			return nil, err
 		}
@@ -162,12 +176,12 @@ func (a *app) newEvents(cmd *cobra.Command, args []string, f appendFlags) ([]rea
 }
 
 // content gives the value of a flag that takes JSON, @FILE, or - for standard input.
-func (a *app) content(flag, value string) (json.RawMessage, error) {
+func (a *app) content(ctx context.Context, flag, value string) (json.RawMessage, error) {
 	var text []byte
 	var err error
 	switch {
 	case value == "-":
-		text, err = io.ReadAll(io.LimitReader(a.env.Stdin, maxContent+1))
+		text, err = io.ReadAll(io.LimitReader(a.stdin(ctx), maxContent+1))
 	case value != "" && value[0] == '@':
 		var file *os.File
 		if file, err = os.Open(a.env.path(value[1:])); err == nil {

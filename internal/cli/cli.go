@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -30,6 +31,8 @@ type Env struct {
 	Dir string
 	// IsTerminal tells whether a person sits at a stream. Nil: files ask the system, others are none.
 	IsTerminal func(stream any) bool
+	// Width is the number of columns of a terminal; 0: not known, lines may be of any length. Nil: files ask the system.
+	Width func(stream any) int
 }
 
 func (e Env) withDefaults() Env {
@@ -51,6 +54,15 @@ func (e Env) withDefaults() Env {
 			return ok && term.IsTerminal(int(file.Fd()))
 		}
 	}
+	if e.Width == nil {
+		e.Width = func(stream any) int {
+			width := 0
+			if file, ok := stream.(*os.File); ok {
+				width, _, _ = term.GetSize(int(file.Fd())) // an error leaves 0
+			}
+			return width
+		}
+	}
 	return e
 }
 
@@ -62,9 +74,11 @@ func (e Env) path(name string) string {
 	return filepath.Join(e.Dir, name)
 }
 
-// Run runs one command and returns its exit code. It stops when ctx ends, in a consistent state.
+// Run runs one command and returns its exit code. It stops when ctx ends, in a consistent state, also while it waits
+// for standard input: then one goroutine stays behind in Env.Stdin.Read.
 func Run(ctx context.Context, args []string, env Env) int {
 	a := &app{env: env.withDefaults(), format: formatTable}
+	defer a.close()
 	root := a.root()
 	root.SetArgs(append([]string{}, args...))
 	root.SetIn(a.env.Stdin)
@@ -90,9 +104,20 @@ type app struct {
 	started bool     // arguments and flags were right, the command runs
 	command string   // "rea log"
 	secrets []string // never to be printed
+
+	pool   *pgxpool.Pool // nil: none was opened
+	role   string        // kind of the role that may do what the command does
+	warned int           // warnings of the libraries
+}
+
+func (a *app) close() {
+	if a.pool != nil {
+		a.pool.Close()
+	}
 }
 
 func (a *app) root() *cobra.Command {
+	version := false
 	root := &cobra.Command{
 		Use:   "rea",
 		Short: "The history of your business objects, in the database you have",
@@ -103,7 +128,9 @@ The database is --db, else REA_DATABASE_URL, else DATABASE_URL, else sqlite:rea.
 if that file exists here. Data goes to standard output, everything else to standard error.
 
 Exit codes: 0 done; 1 could not be done, or not told; 2 wrong usage;
-3 a check found something, or part was left out; 4 refused (conflict, bad payload...).`,
+3 a check found something, or part was left out; 4 refused (conflict, bad payload, a file
+that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log --follow":
+0); a second one ends it at once.`,
 		Example: `  rea demo                       see what REA does, in two minutes
   rea init                       make ./rea.db
   rea append order 10086 OrderPlaced --data '{"total_amount": 9980}' --actor 42
@@ -112,8 +139,15 @@ Exit codes: 0 done; 1 could not be done, or not told; 2 wrong usage;
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          group,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if version && len(args) == 0 {
+				return a.version()
+			}
+			return group(cmd, args)
+		},
 	}
+	root.SetFlagErrorFunc(flagError)
+	root.Flags().BoolVar(&version, "version", false, "print the program's version")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.db, "db", "", "database: sqlite:FILE or postgres://USER@HOST/NAME")
@@ -146,7 +180,9 @@ func (a *app) before(cmd *cobra.Command, _ []string) error {
 // group is the RunE of a command that only has commands under it.
 func group(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("unknown command %q for %q: see `%s --help`", args[0], cmd.CommandPath(), cmd.CommandPath())
+		cmd.SuggestionsMinimumDistance = 2
+		meant := didYouMean(cmd.SuggestionsFor(args[0]), cmd.CommandPath()+" ")
+		return usagef("unknown command %q for %q: %ssee `%s --help`", args[0], cmd.CommandPath(), meant, cmd.CommandPath())
 	}
 	return cmd.Help()
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/realtime-event-archive/rea/internal/cli"
 )
 
@@ -296,5 +298,28 @@ func TestDemoTellsTheStory(t *testing.T) {
 	}
 	if r := sh.rea("demo", "--dir", "shop"); r.code != 2 {
 		t.Errorf("a demo in the same folder ends with %d, want 2", r.code)
+	}
+}
+
+func TestRowsEndWithTheTerminal(t *testing.T) {
+	t.Parallel()
+	sh := newShell(t, stores[0])
+	sh.must("init")
+	sh.must("append", "order", "1", "X", "--data", `{"text": "`+strings.Repeat("长", 60)+`"}`)
+	sh.env["NO_COLOR"] = "1"
+	sh.typed = func(any) bool { return true }
+	for _, args := range [][]string{{"log", "order"}, {"log", "order", "1"}, {"show", "order", "1"}, {"log", "--follow", "--limit", "1"}} {
+		sh.columns = 0
+		long := sh.must(args...)
+		sh.columns = 80
+		short := sh.must(args...)
+		if long == short || !strings.Contains(short, "…") {
+			t.Errorf("rea %v prints\n%s and, in 80 columns,\n%s", args, long, short)
+		}
+		for line := range strings.Lines(short) {
+			if width := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); width > 80+1 && args[1] != "--follow" { // … may count as two
+				t.Errorf("rea %v prints a line of %d columns, want 80: %s", args, width, line)
+			}
+		}
 	}
 }

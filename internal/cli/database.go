@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -22,6 +23,7 @@ const localFile = "rea.db"
 type database struct {
 	postgres string // connection URL; "": SQLite
 	path     string // of the SQLite file, as it was given
+	from     string // --db or the variable that names it; "": nothing does, it is localFile
 }
 
 // String is the name without passwords.
@@ -30,6 +32,29 @@ func (d database) String() string {
 		return "sqlite:" + d.path
 	}
 	return redact(d.postgres)
+}
+
+// rea is the beginning of a command on this database, as a shell takes it, with a word before it where the same
+// database has to be named again by hand: a password is never printed.
+func (d database) rea() (note, command string) {
+	switch {
+	case d.from != "--db":
+		return "", "rea"
+	case d.postgres != "" && d.String() != d.postgres:
+		return " (with the same --db)", "rea"
+	}
+	return "", "rea --db " + quote(d.String())
+}
+
+// quote writes a word so that a shell takes it as it is.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r) || r > 0x7f && shown(r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // resolve finds the database; makes says that the command may make sqlite:rea.db here.
@@ -62,49 +87,65 @@ func (a *app) parse(from, text string) (database, error) {
 		if strings.Contains(path, "?") {
 			return database{}, usagef("%s has parameters after ?, which sqlite:FILE does not take", from)
 		}
-		return database{path: path}, nil
+		return database{path: path, from: from}, nil
 	case scheme == "postgres" || scheme == "postgresql":
 		a.secrets = append(a.secrets, passwords(text)...)
 		if _, err := url.Parse(text); err != nil {
 			return database{}, usagef("%s is no valid URL: want postgres://USER@HOST/NAME, with %%40 for @ and the like in a password", from)
 		}
-		return database{postgres: text}, nil
+		return database{postgres: text, from: from}, nil
 	default:
 		return database{}, usagef("%s has the scheme %q: REA works with sqlite and postgres", from, scheme)
 	}
 }
 
-// open opens the resolved database for a command that reads or writes an archive.
-func (a *app) open(ctx context.Context) (*rea.Archive, database, error) {
-	return a.openWith(ctx, false, "", rea.Config{})
+// opening says how a command opens its database.
+type opening struct {
+	makes  bool   // the command may make the database
+	role   string // the kind of role that has the rights for it, in PostgreSQL
+	prefix string // --role-prefix
+	page   int    // rea.Config.PageEvents
 }
 
-// openWith is open with settings; makes says that the command may make the database.
-func (a *app) openWith(ctx context.Context, makes bool, rolePrefix string, config rea.Config) (*rea.Archive, database, error) {
-	d, err := a.resolve(makes)
+// open opens the resolved database.
+func (a *app) open(ctx context.Context, o opening) (*rea.Archive, database, error) {
+	d, err := a.resolve(o.makes)
 	if err != nil {
 		return nil, d, err
 	}
-	config.Logger = slog.New(slog.NewTextHandler(a.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	a.role = o.role
+	config := rea.Config{Logger: slog.New(&warnings{app: a}), PageEvents: o.page}
 	if d.postgres != "" {
-		archive, err := postgres.Open(ctx, d.postgres, postgres.Config{Config: config, RolePrefix: rolePrefix})
+		pool, err := a.connect(ctx, d)
 		if err != nil {
 			return nil, d, openError(err)
 		}
+		archive, err := postgres.New(pool, postgres.Config{Config: config, RolePrefix: o.prefix})
+		if err != nil {
+			return nil, d, err
+		}
 		return archive.Archive, d, nil
 	}
-	if rolePrefix != "" {
+	if o.prefix != "" {
 		return nil, d, noRoles()
 	}
 	path := a.env.path(d.path)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !makes {
-		return nil, d, &connectionError{errors.New(d.String() + " does not exist: make it with `rea --db " + d.String() + " migrate up`")}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !o.makes {
+		_, command := d.rea()
+		return nil, d, &connectionError{fmt.Errorf("%s does not exist: make it with `%s migrate up`", d, command)}
 	}
 	archive, err := sqlite.Open(ctx, path, sqlite.Config{Config: config})
 	if err != nil {
 		return nil, d, openError(err)
 	}
 	return archive.Archive, d, nil
+}
+
+// sayWhich names the database of a command that changes what is not data: DATABASE_URL is often set for another program.
+func (a *app) sayWhich() {
+	if d, err := a.resolve(true); err == nil && d.from == "DATABASE_URL" {
+		a.say("using DATABASE_URL")
+	}
 }
 
 func openError(err error) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 )
 
 func (a *app) exportCommand() *cobra.Command {
-	var zip bool
+	var zip, force bool
 	var f filterFlags
 	cmd := &cobra.Command{
 		Use:   "export [FILE | -]",
@@ -22,9 +23,14 @@ func (a *app) exportCommand() *cobra.Command {
 		Long: `Write all events, or those that match, as NDJSON in position order, up to the last one
 that had committed at the start. Import into an empty archive and another export give the
 same bytes, whichever the databases. A FILE appears when it is complete; one that ends in
-.gz is written as gzip.`,
-		Example: `  rea export > events.ndjson
-  rea export orders.ndjson.gz --type order --since 2024-06-01T00:00:00Z`,
+.gz is written as gzip. One that exists is refused (exit code 4) unless --force is given;
+the database itself always is.
+
+Whole aggregates can be imported elsewhere: those of --type, and the first ones of --limit.
+Other conditions leave events out between, for which an import rejects those behind them.`,
+		Example: `  rea export events.ndjson.gz
+  rea export --type order > orders.ndjson
+  rea export today.ndjson --since 2024-06-01T00:00:00Z --force`,
 		Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd)
@@ -35,28 +41,43 @@ same bytes, whichever the databases. A FILE appears when it is complete; one tha
 			if len(args) == 1 {
 				name = args[0]
 			}
+			switch {
+			case f.after.head:
+				return usagef("--after head is for rea log --follow: nothing is there yet")
+			case a.format == formatJSON || cmd.Flags().Changed("output") && a.table():
+				return usagef("an export is always NDJSON: leave --json and -o out, or use rea log --json")
+			}
 			options := transfer.ExportOptions{Filter: filter, Gzip: zip || strings.HasSuffix(name, ".gz")}
-			return a.export(cmd, name, options)
+			return a.export(cmd, name, force, options)
 		},
 	}
 	cmd.Flags().BoolVar(&zip, "gzip", false, "compress")
+	cmd.Flags().BoolVar(&force, "force", false, "write over a file that exists")
 	f.add(cmd)
 	return cmd
 }
 
-func (a *app) export(cmd *cobra.Command, name string, options transfer.ExportOptions) error {
+func (a *app) export(cmd *cobra.Command, name string, force bool, options transfer.ExportOptions) error {
 	ctx := cmd.Context()
-	archive, _, err := a.openWith(ctx, false, "", rea.Config{PageEvents: 2_000})
+	archive, d, err := a.open(ctx, opening{role: "reader", page: 2_000})
 	if err != nil {
 		return err
 	}
 	defer archive.Close()
+	if name != "-" {
+		if err := a.mayWrite(name, d, force); err != nil {
+			return err
+		}
+	}
+	if leavesHoles(options.Filter) {
+		a.say("note: the conditions leave events out between these, so that another archive will reject them; --type takes whole aggregates")
+	}
 	bar := a.newBar("export")
 	if name != "-" || !a.env.IsTerminal(a.env.Stdout) { // where the events themselves are seen, a bar is in the way
 		options.Progress = func(position, head int64) { bar.set(position, head, fmt.Sprintf("position %d", position)) }
 	}
 	var events int64
-	err = a.toFile(name, func(w io.Writer) error {
+	err = a.toFile(name, force, func(w io.Writer) error {
 		events, err = transfer.Export(ctx, archive, w, options)
 		return err
 	})
@@ -64,12 +85,52 @@ func (a *app) export(cmd *cobra.Command, name string, options transfer.ExportOpt
 	if err != nil {
 		return err
 	}
-	a.say(fmt.Sprintf("%d events written", events))
+	a.say(counted(events, "event") + " written")
 	return nil
 }
 
-// toFile lets write fill the file of a name, which appears, or replaces an older one, when write is done.
-func (a *app) toFile(name string, write func(io.Writer) error) (err error) {
+// leavesHoles reports whether a filter may leave out an event in front of one that it takes, of the same aggregate.
+func leavesHoles(f rea.Filter) bool {
+	f.Type, f.TypePrefix, f.ID, f.Limit = "", "", "", 0
+	return f != rea.Filter{}
+}
+
+// mayWrite protects what is there: the archive itself, always, and any other file without force.
+func (a *app) mayWrite(name string, d database, force bool) error {
+	path := a.env.path(name)
+	if d.postgres == "" && isDatabase(path, a.env.path(d.path)) {
+		return &refusedError{name + " is the open database: name another file"}
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return &refusedError{name + " is a folder: name a file in it"}
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&(os.ModeDevice|os.ModeNamedPipe) == 0 && !force {
+		return exists(name)
+	}
+	return nil
+}
+
+func exists(name string) error {
+	return &refusedError{name + " exists: name another file, or add --force"}
+}
+
+// isDatabase reports whether path is the SQLite file, or one of those that SQLite keeps beside it, under any name.
+func isDatabase(path, database string) bool {
+	target, err := os.Stat(path)
+	if real, linked := filepath.EvalSymlinks(database); linked == nil {
+		database = real // beside which the others are
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		file, missing := os.Stat(database + suffix)
+		if err == nil && missing == nil && os.SameFile(target, file) || filepath.Clean(path) == database+suffix {
+			return true
+		}
+	}
+	return false
+}
+
+// toFile lets write fill the file of a name, which appears when write is done, in place of an older one with force.
+func (a *app) toFile(name string, force bool, write func(io.Writer) error) (err error) {
 	if name == "-" {
 		return write(a.env.Stdout)
 	}
@@ -93,6 +154,14 @@ func (a *app) toFile(name string, write func(io.Writer) error) (err error) {
 	}()
 	if err := errors.Join(write(file), file.Sync(), file.Close()); err != nil {
 		return err
+	}
+	if !force { // a file that has come meanwhile stays, where the file system has links
+		switch err := os.Link(file.Name(), path); {
+		case err == nil:
+			return os.Remove(file.Name())
+		case errors.Is(err, os.ErrExist):
+			return exists(name)
+		}
 	}
 	return os.Rename(file.Name(), path)
 }

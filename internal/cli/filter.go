@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +15,34 @@ import (
 type filterFlags struct {
 	f            rea.Filter
 	since, until string
+	after        position
+}
+
+// position is the value of --after.
+type position struct {
+	n    int64
+	head bool // the last one that there is when the command begins
+}
+
+const positionType = "position"
+
+func (p *position) Type() string { return positionType }
+
+func (p *position) String() string {
+	if p.head {
+		return "head"
+	}
+	return strconv.FormatInt(p.n, 10)
+}
+
+func (p *position) Set(text string) (err error) {
+	if p.head = text == "head"; p.head {
+		return nil
+	}
+	if p.n, err = strconv.ParseInt(text, 10, 64); err == nil && p.n < 0 {
+		err = strconv.ErrSyntax
+	}
+	return err
 }
 
 func (f *filterFlags) add(cmd *cobra.Command) {
@@ -27,7 +57,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.f.XID, "xid", "", "transaction that wrote it")
 	flags.StringVar(&f.since, "since", "", "time of the event not before, such as 2024-06-01T12:00:00Z or 2024-06-01 (UTC)")
 	flags.StringVar(&f.until, "until", "", "time of the event before")
-	flags.Int64Var(&f.f.After, "after", 0, "position above this one")
+	flags.Var(&f.after, "after", "position above this one")
 	flags.IntVar(&f.f.Limit, "limit", 0, "at most so many events; 0: all")
 }
 
@@ -39,14 +69,19 @@ func (f *filterFlags) filter(cmd *cobra.Command) (filter rea.Filter, err error) 
 		}
 	}
 	filter = f.f
-	if filter.After < 0 || filter.Limit < 0 {
-		return filter, usagef("--after and --limit are not negative")
+	if filter.After = f.after.n; filter.Limit < 0 {
+		return filter, usagef("--limit is not negative: 0 means all")
 	}
 	if filter.Since, err = parseMoment("--since", f.since); err != nil {
 		return filter, err
 	}
-	filter.Until, err = parseMoment("--until", f.until)
-	return filter, err
+	if filter.Until, err = parseMoment("--until", f.until); err != nil {
+		return filter, err
+	}
+	if !filter.Until.IsZero() && filter.Until.Before(filter.Since) {
+		return filter, usagef("--until %s is before --since %s", f.until, f.since)
+	}
+	return filter, nil
 }
 
 // parseMoment reads a time, or a day as its beginning in UTC. "" is the zero time.
@@ -58,8 +93,11 @@ func parseMoment(flag, text string) (time.Time, error) {
 		return day, nil
 	}
 	t, err := rea.ParseTime(text)
-	if err != nil {
+	switch {
+	case errors.Is(err, rea.ErrLimit):
 		return t, usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "rea: "))
+	case err != nil:
+		return t, usagef("%s takes a time such as 2024-06-01T12:00:00Z or 2024-06-01T14:00:00.5+02:00, or a day such as 2024-06-01 (in UTC), not %q", flag, clip(text))
 	}
 	return t, nil
 }

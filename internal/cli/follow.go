@@ -17,8 +17,20 @@ const (
 
 // follow shows the archive by position and goes on until ctx ends, which is no error. A database that is lost
 // on the way is tried again, from the last event that was shown.
-func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filter) error {
+func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filter, f logFlags) error {
 	out := a.newEventWriter(true)
+	if f.after.head || f.last > 0 {
+		head, err := archive.CatchUp(ctx)
+		if err != nil {
+			return err
+		}
+		if f.last > 0 {
+			if err := a.newest(ctx, archive, filter, f.last, head, out); err != nil {
+				return err
+			}
+		}
+		filter.After = max(filter.After, head)
+	}
 	delay, limited := firstDelay, filter.Limit > 0
 	for {
 		began := time.Now()
@@ -47,7 +59,7 @@ func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filte
 		if time.Since(began) > delay {
 			delay = firstDelay
 		}
-		a.say(fmt.Sprintf("the database does not answer, next try in %s: %s", delay, safe(a.withoutSecrets(lost.Error()))))
+		a.say(fmt.Sprintf("the database does not answer, next try in %s: %s", delay, safe(a.text(lost))))
 		timer := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():

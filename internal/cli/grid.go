@@ -14,13 +14,15 @@ type column struct {
 	width    int  // of a stream; a stream leaves columns of width 0 out
 }
 
-// grid writes cells in aligned columns, two spaces apart, by the width that terminals give to each character.
+// grid writes cells in aligned columns, two spaces apart, by the width that terminals give to each character, the last
+// one no wider than the terminal.
 // The first rows decide on the columns of all, so that memory is bounded.
 type grid struct {
 	w       io.Writer
 	columns []column
 	bold    bool // heads
 	stream  bool // each row at once, in columns of the given widths
+	width   int  // of the terminal; 0: none, or not known
 
 	rows [][]string
 	laid bool // columns have their final widths, and the heads are written
@@ -30,8 +32,12 @@ type grid struct {
 const gridRows = 2_000
 
 func (a *app) grid(columns ...column) *grid {
-	bold := a.env.IsTerminal(a.env.Stdout) && a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb"
-	return &grid{w: a.env.Stdout, columns: columns, bold: bold}
+	g := &grid{w: a.env.Stdout, columns: columns}
+	if a.env.IsTerminal(a.env.Stdout) {
+		g.bold = a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb"
+		g.width = a.env.Width(a.env.Stdout)
+	}
+	return g
 }
 
 func (g *grid) add(texts ...string) error {
@@ -54,14 +60,14 @@ func (g *grid) flush() error {
 		for i, c := range g.columns {
 			heads[i] = c.head
 		}
-		line := align(g.columns, heads)
+		line := g.line(heads)
 		if g.bold {
 			line = "\x1b[1m" + line + "\x1b[0m"
 		}
 		_, _ = out.WriteString(line + "\n")
 	}
 	for _, row := range g.rows {
-		_, _ = out.WriteString(align(g.columns, row) + "\n")
+		_, _ = out.WriteString(g.line(row) + "\n")
 	}
 	g.rows = g.rows[:0]
 	return out.Flush() // gives the first error of the writer
@@ -87,24 +93,39 @@ func (g *grid) lay() {
 	}
 }
 
-// align makes a line; cells that are too wide push the rest.
-func align(columns []column, texts []string) string {
+// leastLast is how much of the last column a narrow terminal gets, which then breaks the line.
+const leastLast = 12
+
+// line makes a line; cells that are too wide push the rest. On a terminal the last cell ends with the line.
+func (g *grid) line(texts []string) string {
 	var b strings.Builder
-	first := true
-	for i, c := range columns {
+	last, at := len(g.columns)-1, 0 // at: where the last cell begins
+	for g.columns[last].width == 0 {
+		last--
+	}
+	for i, c := range g.columns[:last+1] {
 		if c.width == 0 {
 			continue
 		}
-		if !first {
+		if b.Len() > 0 {
 			b.WriteString("  ")
+			at += 2
 		}
-		first = false
-		space := strings.Repeat(" ", max(0, c.width-cells.StringWidth(texts[i])))
-		if c.right {
-			b.WriteString(space + texts[i])
-		} else {
-			b.WriteString(texts[i] + space)
+		text := texts[i]
+		if i == last && g.width > 0 {
+			text = cells.Truncate(text, max(g.width-at, leastLast), "…")
 		}
+		width := cells.StringWidth(text)
+		space := strings.Repeat(" ", max(0, c.width-width))
+		switch {
+		case c.right:
+			b.WriteString(space + text)
+		case i == last:
+			b.WriteString(text)
+		default:
+			b.WriteString(text + space)
+		}
+		at += max(c.width, width)
 	}
 	return strings.TrimRight(b.String(), " ")
 }

@@ -2,9 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +29,8 @@ another file, a line with seq or idempotency_key that is stored already counts a
 and a line without either is a new event.
 
 Lines that cannot be stored go to the rejects file, with number, code, message and text,
-and the exit code is 3. To try them again: jq -r .text FILE.rejects.ndjson | rea import -`,
+and the exit code is 3; the first one is said. To try them again, once they are mended:
+jq -r .text FILE.rejects.ndjson | rea import -`,
 		Example: `  rea import events.ndjson.gz
   zcat events.ndjson.gz | rea import - --rejects bad.ndjson`,
 		Args: between(1, 1),
@@ -56,20 +57,26 @@ and the exit code is 3. To try them again: jq -r .text FILE.rejects.ndjson | rea
 
 func (a *app) importFile(cmd *cobra.Command, name, rejects string, batch int) error {
 	ctx := cmd.Context()
-	var in io.Reader = a.env.Stdin
+	in := a.stdin(ctx)
 	if name != "-" {
 		file, err := os.Open(a.env.path(name))
 		if err != nil {
 			return err // names the file
 		}
 		defer file.Close()
+		if err := differ(file, a.env.path(rejects)); err != nil {
+			return err
+		}
 		in = file
 	}
-	archive, _, err := a.open(ctx)
+	archive, _, err := a.open(ctx, opening{role: "importer"})
 	if err != nil {
 		return err
 	}
 	defer archive.Close()
+	if err := a.mayImport(ctx); err != nil {
+		return err
+	}
 	bar := a.newBar("import")
 	result, err := transfer.Import(ctx, archive, in, transfer.ImportOptions{
 		Name: filepath.Base(name), BatchLines: batch, Rejects: a.env.path(rejects),
@@ -77,10 +84,13 @@ func (a *app) importFile(cmd *cobra.Command, name, rejects string, batch int) er
 	})
 	bar.close()
 	if err != nil {
-		if ctx.Err() != nil {
-			return &stoppedError{fmt.Sprintf("%d lines are done with: the same command goes on from there", result.Lines), err}
+		switch {
+		case ctx.Err() == nil:
+			return err
+		case result.Lines == 0:
+			return &stoppedError{"nothing is stored yet", err}
 		}
-		return err
+		return &stoppedError{fmt.Sprintf("%s done with: the same command goes on from there", areLines(result.Lines)), err}
 	}
 	if result.From > 0 && result.New == 0 && result.From == result.Lines {
 		a.say("this content was imported before")
@@ -91,18 +101,54 @@ func (a *app) importFile(cmd *cobra.Command, name, rejects string, batch int) er
 		return err
 	}
 	if result.Rejected > 0 {
-		a.say(fmt.Sprintf("%d lines were rejected, see %s", result.Rejected, safe(rejects)))
+		a.sayRejected(name, rejects, result)
 		return partialError{}
 	}
 	return nil
+}
+
+// differ refuses rejects that would be written over the lines that they are of.
+func differ(file *os.File, rejects string) error {
+	a, err := file.Stat()
+	b, missing := os.Stat(rejects)
+	if err == nil && missing == nil && os.SameFile(a, b) {
+		return usagef("--rejects is the file that is imported: name another one")
+	}
+	return nil
+}
+
+func areLines(n int64) string {
+	if n == 1 {
+		return "1 line is"
+	}
+	return fmt.Sprintf("%d lines are", n)
+}
+
+// sayRejected says which the first rejected line is, and where all of them are, as far as they are somewhere.
+func (a *app) sayRejected(name, rejects string, r transfer.ImportResult) {
+	if first := r.FirstReject; first.Line > 0 {
+		a.say(fmt.Sprintf("line %d: %s", first.Line, safe(oneLine.Replace(strings.TrimPrefix(first.Message, "rea: ")))))
+	}
+	lines := counted(r.Rejected, "line") + " rejected"
+	switch missing := r.Rejected - r.InRejects; {
+	case missing == 0 && r.From == r.Lines:
+		a.say(fmt.Sprintf("%s by the earlier import, see %s", lines, safe(rejects)))
+	case missing == 0:
+		a.say(fmt.Sprintf("%s, see %s", lines, safe(rejects)))
+	case r.InRejects > 0:
+		a.say(fmt.Sprintf("%s, see %s for %d of them: an earlier run put the others elsewhere", lines, safe(rejects), r.InRejects))
+	default:
+		a.say(fmt.Sprintf("%s by the earlier import, and not in %s. To see why, import into a new database:\n"+
+			"  rea --db sqlite:try.db migrate up && rea --db sqlite:try.db import %s", lines, safe(rejects), quote(name)))
+	}
 }
 
 func (a *app) printImport(name, rejects string, r transfer.ImportResult) error {
 	// All that this run did not store, and that is stored.
 	before := r.Stored - r.New + r.Duplicates
 	if a.table() {
-		_, err := fmt.Fprintf(a.env.Stdout, "%s: %d lines, %d new, %d already stored, %d rejected\n",
-			safe(name), r.Lines, r.New, before, r.Rejected)
+		_, err := fmt.Fprintf(a.env.Stdout, "%s: %s, %d new, %d already stored, %d rejected\n",
+			safe(name), counted(r.Lines, "line"), r.New, before, r.Rejected)
 		return err
 	}
 	row := struct {
@@ -113,7 +159,7 @@ func (a *app) printImport(name, rejects string, r transfer.ImportResult) error {
 		Rejected int64   `json:"rejected"`
 		Rejects  *string `json:"rejects_file"`
 	}{File: name, Lines: r.Lines, New: r.New, Stored: before, Rejected: r.Rejected}
-	if r.Rejected > 0 {
+	if r.InRejects > 0 {
 		row.Rejects = &rejects
 	}
 	return a.object(row)

@@ -23,12 +23,9 @@ folder, which every command then finds by itself. Running it again changes nothi
 			if err != nil {
 				return err
 			}
-			named := ""
-			if (d != database{path: localFile}) {
-				named = " --db " + d.String()
-			}
-			a.say(fmt.Sprintf("next: rea%s append order 10086 OrderPlaced --data '{\"total_amount\": 9980}' --actor 42\n"+
-				"then: rea%s log order 10086", named, named))
+			note, command := d.rea()
+			a.say(fmt.Sprintf("next%s: %s append order 10086 OrderPlaced --data '{\"total_amount\": 9980}' --actor 42\n"+
+				"then%s: %s log order 10086", note, command, note, command))
 			return nil
 		},
 	}
@@ -39,7 +36,8 @@ folder, which every command then finds by itself. Running it again changes nothi
 // migrate brings the database up to date, making it where it is a SQLite file, and says what it did.
 func (a *app) migrate(cmd *cobra.Command, rolePrefix string) (database, error) {
 	ctx := cmd.Context()
-	archive, d, err := a.openWith(ctx, true, rolePrefix, rea.Config{})
+	a.sayWhich()
+	archive, d, err := a.open(ctx, opening{makes: true, role: "owner", prefix: rolePrefix})
 	if err != nil {
 		return d, err
 	}
@@ -53,6 +51,9 @@ func (a *app) migrate(cmd *cobra.Command, rolePrefix string) (database, error) {
 	})
 	if err != nil {
 		return d, err
+	}
+	if a.warned > 0 {
+		a.say("REA works without that; to complete it, run `migrate up` again as a login with the right")
 	}
 	if len(applied) == 0 {
 		a.say(fmt.Sprintf("%s is up to date, nothing to do", safe(d.String())))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,13 @@ import (
 // tableLimit is how many events of the whole archive a table shows where --limit does not say.
 const tableLimit = 100
 
+// mostLast bounds --last: so many events are kept in memory.
+const mostLast = 10_000
+
 type logFlags struct {
 	filterFlags
 	follow bool
+	last   int
 }
 
 func (a *app) logCommand() *cobra.Command {
@@ -25,48 +30,72 @@ func (a *app) logCommand() *cobra.Command {
 		Short: "Show events: the timeline of one aggregate, or the archive by position",
 		Long: `Show what happened. With TYPE and ID: the timeline of one aggregate by seq, with the
 fields that each event changed. Otherwise: the archive by position, 100 events a table
-unless --limit says other; --after goes on from there.
+unless --limit or --last says other. TYPE/ID as one word is the same as TYPE ID.
+
+--after goes on behind a position, in the archive and in a timeline alike: where --limit
+has left events out, the command says which. A timeline shows the column POSITION with
+--limit and --after. --last N shows the newest N that match, in order.
 
 Conditions must all hold, and match byte by byte; no character has a meaning of its own.
---follow goes on with what commits later, until Ctrl-C. It prints every event at least
-once; to go on later, give the last position to --after.
+--follow goes on with what commits later, until Ctrl-C; with --after head only that. It
+prints every event at least once; to go on later, give the last position to --after.
 
 Order is by seq and position, never by time. A time that is earlier than that of the event
-before is marked <. Control characters in stored data are shown escaped.`,
+before is marked <. Control characters in stored data are shown escaped. On a terminal the
+last column ends with the line; -o json has everything.`,
 		Example: `  rea log order 10086
+  rea log order/10086 --last 3
   rea log --actor 42 --since 2024-06-01 --reason promotion
   rea log order --event OrderCancelled --json
-  rea log --follow -o jsonl --after 5120`,
+  rea log --follow -o jsonl --after 5120
+  rea log --follow --after head`,
 		Args: between(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				args = splitRef(args)
+			}
 			filter, err := f.logFilter(cmd, args)
 			if err != nil {
 				return err
 			}
-			archive, _, err := a.open(cmd.Context())
+			archive, _, err := a.open(cmd.Context(), opening{role: "reader"})
 			if err != nil {
 				return err
 			}
 			defer archive.Close()
 			switch {
 			case f.follow:
-				return a.follow(cmd.Context(), archive, filter)
+				return a.follow(cmd.Context(), archive, filter, f)
 			case len(args) == 2:
-				return a.timeline(cmd.Context(), archive, filter)
-			default:
-				return a.history(cmd.Context(), archive, filter, cmd.Flags().Changed("limit"))
+				return a.timeline(cmd.Context(), archive, filter, f.last)
+			case a.table() && f.last == 0 && !cmd.Flags().Changed("limit"):
+				filter.Limit = tableLimit
 			}
+			return a.history(cmd.Context(), archive, filter, f.last)
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().IntVar(&f.last, "last", 0, "the newest so many events that match")
+	cmd.Flags().Lookup("after").Usage += "; head: the last one that there is, with --follow"
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with events that commit later")
 	return cmd
 }
 
 func (f *logFlags) logFilter(cmd *cobra.Command, args []string) (rea.Filter, error) {
 	filter, err := f.filter(cmd)
-	if err != nil || len(args) == 0 {
+	switch {
+	case err != nil:
 		return filter, err
+	case cmd.Flags().Changed("last") && (f.last < 1 || f.last > mostLast):
+		return filter, usagef("--last is 1 to %d events, not %d", mostLast, f.last)
+	case f.last > 0 && cmd.Flags().Changed("limit"):
+		return filter, usagef("--last is for the newest events and --limit for the oldest: choose one")
+	case f.last > 0 && f.after.head:
+		return filter, usagef("nothing is after head but what comes later: leave --last or --after head out")
+	case f.after.head && !f.follow:
+		return filter, usagef("--after head is for --follow: nothing is there yet")
+	case len(args) == 0:
+		return filter, nil
 	}
 	for _, name := range []string{"type", "type-prefix"} {
 		if cmd.Flags().Changed(name) {
@@ -84,19 +113,23 @@ func (f *logFlags) logFilter(cmd *cobra.Command, args []string) (rea.Filter, err
 	return filter, nil
 }
 
-// history shows the archive by position.
-func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filter, limited bool) error {
-	if _, err := archive.CatchUp(ctx); err != nil {
+// history shows the archive by position, or its newest events.
+func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filter, newest int) error {
+	head, err := archive.CatchUp(ctx)
+	if err != nil {
 		return err
 	}
-	limit := filter.Limit
-	if a.table() && !limited {
-		limit = tableLimit
+	out := a.newEventWriter(false)
+	if newest > 0 {
+		if err := a.newest(ctx, archive, filter, newest, head, out); err != nil {
+			return err
+		}
+		return out.close()
 	}
+	limit := filter.Limit
 	if limit > 0 {
 		filter.Limit = limit + 1 // one more tells whether there are more
 	}
-	out := a.newEventWriter(false)
 	shown, last, more := 0, int64(0), false
 	for e, err := range archive.Autocommit().History(ctx, filter) {
 		if err != nil {
@@ -114,12 +147,71 @@ func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filt
 		return err
 	}
 	if more {
-		a.say(fmt.Sprintf("%d events shown, there are more: go on with --after %d", shown, last))
-	} else if shown == 0 && a.table() {
-		a.say("no events")
+		a.say(fmt.Sprintf("%s shown, there are more: go on with --after %d", counted(int64(shown), "event"), last))
+	} else if shown == 0 && ctx.Err() == nil {
+		a.say(nothing(filter))
 	}
 	return ctx.Err()
 }
+
+// nothing says that no event was found; names are often misspelt.
+func nothing(filter rea.Filter) string {
+	after := filter.After
+	typ := filter.Type
+	filter.Type, filter.After, filter.Limit = "", 0, 0
+	switch {
+	case filter.Selective():
+		return "no event matches"
+	case typ != "" && after == 0:
+		return "no events of the type " + fold(typ, 40) + ": names match byte by byte, `rea log --last 5` shows some"
+	case typ != "" || after > 0:
+		return "no more events"
+	}
+	return "no events"
+}
+
+// newest writes the newest n events up to head that match. All are read, and n kept, where a filter leaves some out.
+func (a *app) newest(ctx context.Context, archive *rea.Archive, filter rea.Filter, n int, head int64, out *eventWriter) error {
+	if !filter.Selective() {
+		filter.After = max(filter.After, head-int64(n))
+	}
+	kept := ring[rea.Event]{size: n}
+	for e, err := range archive.Autocommit().History(ctx, filter) {
+		if err != nil {
+			return err
+		}
+		if e.Position > head {
+			break
+		}
+		kept.add(e)
+	}
+	if len(kept.list) == 0 && ctx.Err() == nil {
+		a.say(nothing(filter))
+	}
+	for _, e := range kept.ordered() {
+		if err := out.add(&e); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// ring keeps the last size values.
+type ring[T any] struct {
+	size, next int
+	list       []T
+}
+
+func (r *ring[T]) add(v T) {
+	if len(r.list) < r.size {
+		r.list = append(r.list, v)
+		return
+	}
+	r.list[r.next] = v
+	r.next = (r.next + 1) % r.size
+}
+
+func (r *ring[T]) ordered() []T { return slices.Concat(r.list[r.next:], r.list[:r.next]) }
 
 // eventWriter writes events by position, in the chosen form.
 type eventWriter struct {

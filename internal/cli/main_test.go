@@ -56,6 +56,8 @@ type shell struct {
 	dir   string
 	env   map[string]string
 	typed func(stream any) bool // Env.IsTerminal
+
+	columns int // Env.Width
 }
 
 func newShell(t testing.TB, s store) *shell {
@@ -72,6 +74,7 @@ func (sh *shell) environment(stdin string, stdout, stderr *bytes.Buffer) cli.Env
 	return cli.Env{
 		Stdin: strings.NewReader(stdin), Stdout: stdout, Stderr: stderr, Dir: sh.dir, IsTerminal: sh.typed,
 		Getenv: func(name string) string { return sh.env[name] },
+		Width:  func(any) int { return sh.columns },
 	}
 }
 

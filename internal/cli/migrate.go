@@ -55,7 +55,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
   rea migrate status --json`,
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			archive, _, err := a.open(cmd.Context())
+			archive, _, err := a.open(cmd.Context(), opening{role: "reader"})
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,8 @@ func (a *app) report(ctx context.Context, args []string, err error) int {
 	if errors.As(err, new(partialError)) {
 		return exitPartial
 	}
-	message := a.withoutSecrets(strings.TrimPrefix(err.Error(), "rea: "))
+	err = a.permission(ctx, err)
+	message := a.text(err)
 	code, exit := classify(ctx, err)
 	if code == "interrupted" && !errors.As(err, new(*stoppedError)) {
 		message = "interrupted"
@@ -28,12 +29,24 @@ func (a *app) report(ctx context.Context, args []string, err error) int {
 		fmt.Fprintf(a.env.Stderr, "%s\n", jsonSafe(errorJSON(code, message, err)))
 		return exit
 	}
-	fmt.Fprintf(a.env.Stderr, "%s: %s\n", a.command, safe(oneLine.Replace(strings.TrimSpace(message))))
+	for _, word := range strings.Fields(a.command) { // "rea append: append to order/1" says it twice
+		message = strings.TrimPrefix(strings.TrimPrefix(message, word+": "), word+" to ")
+	}
+	fmt.Fprintf(a.env.Stderr, "%s: %s\n", a.command, safe(message))
 	return exit
 }
 
-// oneLine joins the lines of messages of drivers and of cobra.
-var oneLine = strings.NewReplacer(":\n\t", ": ", "\n\n", "; ", "\n\t", "; ", "\n", "; ")
+// text is the message of an error on one line, without passwords, and without what each layer says of itself.
+func (a *app) text(err error) string {
+	message := connectText(err)
+	if message == "" {
+		message = strings.TrimPrefix(err.Error(), "rea: ")
+	}
+	return oneLine.Replace(strings.TrimSpace(a.withoutSecrets(message)))
+}
+
+// oneLine joins the lines of messages of drivers and of cobra, and errors of REA's within others.
+var oneLine = strings.NewReplacer(":\n\t", ": ", "\n\n", "; ", "\n\t", "; ", "\n", "; ", ": rea: ", ": ", "(rea: ", "(")
 
 // stoppedError says what a command that was interrupted has done.
 type stoppedError struct {
@@ -68,6 +81,10 @@ func classify(ctx context.Context, err error) (code string, exit int) {
 		return "interrupted", exitFailed
 	case errors.As(err, new(*connectionError)):
 		return "connection", exitFailed
+	case errors.As(err, new(*permissionError)):
+		return "permission", exitFailed
+	case errors.As(err, new(*refusedError)):
+		return "refused", exitRefused
 	case errors.Is(err, transfer.ErrBusy):
 		return "busy", exitFailed
 	case errors.As(err, new(*transfer.NotRejectsError)):

@@ -17,7 +17,8 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show TYPE ID",
 		Short: "Show the state of an aggregate, now or at an earlier moment",
-		Long: `Show the state that the events of an aggregate make, up to now or up to --at:
+		Long: `Show the state that the events of an aggregate make, up to now or up to --at. TYPE/ID as
+one word is the same as TYPE ID.
 
   seq:N        right after the event with this seq
   position:N   right after the event with this position in the archive
@@ -26,8 +27,9 @@ func (a *app) showCommand() *cobra.Command {
 		Example: `  rea show order 10086
   rea show order 10086 --at seq:2 --json
   rea show order 10086 --at 2024-06-01T12:00:00Z`,
-		Args: between(2, 2),
+		Args: func(cmd *cobra.Command, args []string) error { return between(2, 2)(cmd, splitRef(args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = splitRef(args)
 			moment := rea.At{}
 			if cmd.Flags().Changed("at") {
 				var err error
@@ -69,7 +71,7 @@ func parseAt(text string) (rea.At, error) {
 
 func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bool) error {
 	ctx := cmd.Context()
-	archive, _, err := a.open(ctx)
+	archive, _, err := a.open(ctx, opening{role: "reader"})
 	if err != nil {
 		return err
 	}
@@ -83,17 +85,17 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 	if err != nil {
 		return err
 	}
+	head := fmt.Sprintf("%s at %s: seq %d", refText(aggregate), at, loaded.Seq)
 	switch {
 	case at.IsZero():
-		a.say(fmt.Sprintf("%s at seq %d, the latest", refText(aggregate), loaded.Seq))
+		head = fmt.Sprintf("%s at seq %d, the latest", refText(aggregate), loaded.Seq)
 	case at == rea.AtSeq(loaded.Seq):
-		a.say(fmt.Sprintf("%s at seq %d", refText(aggregate), loaded.Seq))
-	default:
-		a.say(fmt.Sprintf("%s at %s: seq %d", refText(aggregate), at, loaded.Seq))
+		head = fmt.Sprintf("%s at seq %d", refText(aggregate), loaded.Seq)
 	}
 	if a.table() {
-		return a.printState(loaded)
+		return a.printState(head, loaded)
 	}
+	a.say(head)
 	return a.object(struct {
 		Type      string     `json:"aggregate_type"`
 		ID        string     `json:"aggregate_id"`
@@ -112,7 +114,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 const stateWidth = 100
 
 // printState is for people: the last event, then a field a line, long values folded.
-func (a *app) printState(l *rea.Loaded[rea.Object]) error {
+func (a *app) printState(head string, l *rea.Loaded[rea.Object]) error {
 	last := &l.Last
 	by := ""
 	if last.Actor != "" {
@@ -121,8 +123,8 @@ func (a *app) printState(l *rea.Loaded[rea.Object]) error {
 	if last.Reason != "" {
 		by += " (" + fold(last.Reason, 60) + ")"
 	}
-	if _, err := fmt.Fprintf(a.env.Stdout, "%s seq %d\nlast event  %s at %s%s\n",
-		refText(l.Aggregate), l.Seq, eventName(last), rea.FormatTime(last.CreatedAt), by); err != nil {
+	if _, err := fmt.Fprintf(a.env.Stdout, "%s\nlast event  %s at %s%s\n",
+		head, eventName(last), rea.FormatTime(last.CreatedAt), by); err != nil {
 		return err
 	}
 	if last.Status != "" {

@@ -50,13 +50,14 @@ func (m moment) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(b, `,"time_runs_backwards":%t}`, m.backwards), nil
 }
 
-// timeline shows the events of one aggregate by seq.
-func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Filter) error {
+// timeline shows the events of one aggregate by seq, or its newest ones.
+func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Filter, newest int) error {
 	if _, err := archive.CatchUp(ctx); err != nil { // positions for --after
 		return err
 	}
 	aggregate := rea.Ref{Type: filter.Type, ID: filter.ID}
-	out := a.newTimelineWriter()
+	out := a.newTimelineWriter(filter.Limit > 0 || filter.After > 0)
+	kept := ring[moment]{size: newest}
 	var (
 		state  rea.Object
 		before time.Time
@@ -66,6 +67,10 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 		marked bool
 		more   bool
 	)
+	show := func(m moment) error {
+		marked = marked || m.backwards
+		return out.add(m)
+	}
 	for e, err := range archive.Autocommit().Events(ctx, aggregate, 0) {
 		if err != nil {
 			return err
@@ -85,22 +90,30 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 		if more = filter.Limit > 0 && shown == filter.Limit; more {
 			break
 		}
-		if err := out.add(m); err != nil {
+		if last, shown = e.Position, shown+1; newest > 0 {
+			kept.add(m)
+		} else if err := show(m); err != nil {
 			return err
 		}
-		last, shown, marked = e.Position, shown+1, marked || m.backwards
 	}
 	if !exists {
 		return &rea.NotFoundError{Aggregate: aggregate}
+	}
+	for _, m := range kept.ordered() {
+		if err := show(m); err != nil {
+			return err
+		}
 	}
 	if err := out.close(); err != nil {
 		return err
 	}
 	switch {
-	case more:
-		a.say(fmt.Sprintf("%d events shown, there are more: go on with --after %d", shown, last))
+	case more && last > 0:
+		a.say(fmt.Sprintf("%s shown, there are more: go on with --after %d, the position of the last one", counted(int64(shown), "event"), last))
+	case more: // committed this very moment
+		a.say(fmt.Sprintf("%s shown, there are more: raise --limit", counted(int64(shown), "event")))
 	case shown == 0:
-		a.say("no event matches")
+		a.say(nothing(filter))
 	}
 	if marked && a.table() {
 		a.say("< marks a time that is before that of the event above: seq is the order, clocks are not")
@@ -110,16 +123,18 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 
 // timelineWriter writes moments, in the chosen form.
 type timelineWriter struct {
-	list *list
-	grid *grid
+	list      *list
+	grid      *grid
+	positions bool
 }
 
-func (a *app) newTimelineWriter() *timelineWriter {
+// newTimelineWriter shows positions where the reader pages by them.
+func (a *app) newTimelineWriter(positions bool) *timelineWriter {
 	if !a.table() {
 		return &timelineWriter{list: a.list()}
 	}
-	return &timelineWriter{grid: a.grid(
-		column{head: "SEQ", right: true}, column{head: "TIME"}, column{head: "EVENT"}, column{head: "STATUS", optional: true},
+	return &timelineWriter{positions: positions, grid: a.grid(
+		column{head: "POSITION", right: true, optional: true}, column{head: "SEQ", right: true}, column{head: "TIME"}, column{head: "EVENT"}, column{head: "STATUS", optional: true},
 		column{head: "ACTOR", optional: true}, column{head: "REASON", optional: true}, column{head: "XID", optional: true, right: true},
 		column{head: "CHANGES", optional: true},
 	)}
@@ -134,7 +149,11 @@ func (w *timelineWriter) add(m moment) error {
 	if m.backwards {
 		at += " <"
 	}
-	return w.grid.add(strconv.FormatInt(e.Seq, 10), at, eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
+	position := ""
+	if w.positions && e.Position > 0 {
+		position = strconv.FormatInt(e.Position, 10)
+	}
+	return w.grid.add(position, strconv.FormatInt(e.Seq, 10), at, eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
 		changesText(m.changes))
 }
 

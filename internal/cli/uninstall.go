@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,7 +29,8 @@ The number of stored events is the confirmation: it is asked for on a terminal; 
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			archive, d, err := a.open(ctx)
+			a.sayWhich()
+			archive, d, err := a.open(ctx, opening{role: "owner"})
 			if err != nil {
 				return err
 			}
@@ -38,11 +40,11 @@ The number of stored events is the confirmation: it is asked for on a terminal; 
 				return err
 			}
 			given := cmd.Flags().Changed("events")
-			a.say(fmt.Sprintf("%s holds %d events, which would all be removed", safe(d.String()), stored))
+			a.say(fmt.Sprintf("to be removed: REA and %[2]s from %[1]s", safe(d.String()), counted(stored, "event")))
 			switch {
 			case given && yes:
 			case a.env.IsTerminal(a.env.Stdin) && a.env.IsTerminal(a.env.Stderr):
-				if events, err = a.askEvents(stored); err != nil {
+				if events, err = a.askEvents(ctx, stored); err != nil {
 					return err
 				}
 			default:
@@ -54,7 +56,7 @@ The number of stored events is the confirmation: it is asked for on a terminal; 
 			if !a.table() {
 				return a.object(map[string]int64{"removed_events": events})
 			}
-			fmt.Fprintf(a.env.Stdout, "removed REA and %d events from %s\n", events, safe(d.String()))
+			fmt.Fprintf(a.env.Stdout, "removed REA and %s from %s\n", counted(events, "event"), safe(d.String()))
 			return nil
 		},
 	}
@@ -73,9 +75,13 @@ func (e *unconfirmedError) Error() string        { return e.message }
 func (e *unconfirmedError) Is(target error) bool { return target == rea.ErrNotConfirmed }
 
 // askEvents asks a person for the number of events.
-func (a *app) askEvents(stored int64) (int64, error) {
+func (a *app) askEvents(ctx context.Context, stored int64) (int64, error) {
 	fmt.Fprint(a.env.Stderr, "type the number of events to remove them for ever: ")
-	answer, _ := bufio.NewReader(a.env.Stdin).ReadString('\n')
+	answer, _ := bufio.NewReader(a.stdin(ctx)).ReadString('\n')
+	if ctx.Err() != nil {
+		a.say("") // the cursor stands behind the question
+		return 0, ctx.Err()
+	}
 	n, err := strconv.ParseInt(strings.TrimSpace(answer), 10, 64)
 	if err != nil {
 		return 0, &unconfirmedError{stored, "not confirmed: nothing is removed"}

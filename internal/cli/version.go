@@ -18,21 +18,23 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: `  rea version
   rea version --json`,
 		Args: between(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			program, commit := buildVersion()
-			inPostgres, inSQLite := postgres.SchemaVersion(), sqlite.SchemaVersion()
-			if a.table() {
-				_, err := fmt.Fprintf(a.env.Stdout, "rea %s (schema version %d on PostgreSQL, %d on SQLite; %s)\n", program, inPostgres, inSQLite, runtime.Version())
-				return err
-			}
-			return a.object(struct {
-				Version string         `json:"version"`
-				Commit  *string        `json:"commit"`
-				Schema  map[string]int `json:"schema"`
-				Go      string         `json:"go"`
-			}{program, given(commit), map[string]int{"postgres": inPostgres, "sqlite": inSQLite}, runtime.Version()})
-		},
+		RunE: func(*cobra.Command, []string) error { return a.version() },
 	}
+}
+
+func (a *app) version() error {
+	program, commit := buildVersion()
+	inPostgres, inSQLite := postgres.SchemaVersion(), sqlite.SchemaVersion()
+	if a.table() {
+		_, err := fmt.Fprintf(a.env.Stdout, "rea %s (schema version %d on PostgreSQL, %d on SQLite; %s)\n", program, inPostgres, inSQLite, runtime.Version())
+		return err
+	}
+	return a.object(struct {
+		Version string         `json:"version"`
+		Commit  *string        `json:"commit"`
+		Schema  map[string]int `json:"schema"`
+		Go      string         `json:"go"`
+	}{program, given(commit), map[string]int{"postgres": inPostgres, "sqlite": inSQLite}, runtime.Version()})
 }
 
 func buildVersion() (program, commit string) {

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// permissionError says which role gives the right that a login lacks.
+type permissionError struct {
+	role, login string
+	err         error
+}
+
+func (e *permissionError) Error() string {
+	return fmt.Sprintf("%s may not do this, it needs the role %s: GRANT %s TO %s", e.login, e.role, identifier(e.role), identifier(e.login))
+}
+
+func (e *permissionError) Unwrap() error { return e.err }
+
+func sqlState(err error) string {
+	var e interface{ SQLState() string }
+	if errors.As(err, &e) {
+		return e.SQLState()
+	}
+	return ""
+}
+
+// roleSQL finds the role of a kind by who may use the schema: rea.roles may not be readable. The schema's owner is
+// the role of the kind owner.
+const roleSQL = `
+SELECT current_user, current_database(), n.oid IS NOT NULL,
+       coalesce(CASE WHEN $1 = 'owner' THEN pg_catalog.pg_get_userbyid(n.nspowner)::text
+                ELSE (SELECT r.rolname::text FROM pg_catalog.aclexplode(n.nspacl) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+                      WHERE pg_catalog.right(r.rolname::text, pg_catalog.length($1) + 1) = '_' || $1 LIMIT 1) END,
+                'rea_' || $1)
+FROM (SELECT) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = 'rea'`
+
+// permission makes an error for a missing right one that says how to give it.
+func (a *app) permission(ctx context.Context, err error) error {
+	if a.pool == nil || sqlState(err) != "42501" || errors.As(err, new(*permissionError)) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var login, database, role string
+	var there bool
+	if a.pool.QueryRow(ctx, roleSQL, a.role).Scan(&login, &database, &there, &role) != nil {
+		return err // what is known stays known
+	}
+	if !there {
+		return fmt.Errorf("%s may not make the schema rea: GRANT CREATE ON DATABASE %s TO %s (%w)", login, identifier(database), identifier(login), err)
+	}
+	return &permissionError{role, login, err}
+}
+
+// mayImport is asked before a large file is read. Without a schema the import itself says so.
+func (a *app) mayImport(ctx context.Context) error {
+	if a.pool == nil {
+		return nil
+	}
+	const rightsSQL = `
+SELECT pg_catalog.has_table_privilege('rea.imports', 'INSERT') AND pg_catalog.has_table_privilege('rea.imports', 'UPDATE')
+   AND pg_catalog.has_column_privilege('rea.events', 'created_at', 'INSERT')`
+	var may bool
+	err := a.pool.QueryRow(ctx, rightsSQL).Scan(&may)
+	switch {
+	case sqlState(err) == "42501":
+		return err
+	case err != nil || may:
+		return nil
+	}
+	return missingRight{}
+}
+
+// missingRight is what the server would answer later.
+type missingRight struct{}
+
+func (missingRight) Error() string    { return "permission denied" }
+func (missingRight) SQLState() string { return "42501" }
+
+var plainIdentifier = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// identifier writes a name as SQL takes it.
+func identifier(name string) string {
+	if plainIdentifier.MatchString(name) {
+		return name
+	}
+	return pgx.Identifier{name}.Sanitize()
+}

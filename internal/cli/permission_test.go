@@ -1,0 +1,69 @@
+package cli_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Roles are the server's, so that the ones of this test have names that no other test has.
+func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
+	t.Parallel()
+	sh := newShell(t, stores[1])
+	sh.write("in.ndjson", `{"aggregate_type":"order","aggregate_id":1,"event_type":"X"}`+"\n")
+	admin := stores[1].new(t)
+	conn, err := pgx.Connect(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	prefix := "rea_cli"
+	login := prefix + "_login"
+	run := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	if r := sh.rea("--db", admin, "migrate", "up", "--role-prefix", prefix); r.code != 0 {
+		t.Skipf("no role may be made here: %s", r.stderr)
+	}
+	run("DROP ROLE IF EXISTS " + login)
+	run("CREATE ROLE " + login + " LOGIN PASSWORD 'rea'")
+	t.Cleanup(func() {
+		sh.rea("--db", admin, "migrate", "uninstall", "--events", "1", "--yes")
+		_, _ = conn.Exec(t.Context(), "DROP ROLE IF EXISTS "+login)
+	})
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(login, "rea")
+	sh.env["REA_DATABASE_URL"] = u.String()
+
+	refused := func(kind string, args ...string) {
+		t.Helper()
+		r := sh.rea(args...)
+		want := fmt.Sprintf("%s may not do this, it needs the role %s_%s: GRANT %[2]s_%[3]s TO %[1]s", login, prefix, kind)
+		if r.code != 1 || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") > 2 {
+			t.Errorf("rea %v ends with %d: %s\nwant %s", args, r.code, r.stderr, want)
+		}
+	}
+	refused("reader", "log")
+	refused("reader", "export")
+	refused("reader", "show", "order", "1")
+	refused("importer", "import", "in.ndjson")
+	refused("writer", "append", "order", "1", "X")
+	run(fmt.Sprintf("GRANT %s_reader TO %s", prefix, login))
+	sh.must("log")
+	refused("importer", "import", "in.ndjson")
+	refused("writer", "append", "order", "1", "X")
+	refused("owner", "migrate", "uninstall", "--events", "0", "--yes")
+	run(fmt.Sprintf("GRANT %s_writer TO %s", prefix, login))
+	sh.must("append", "order", "1", "X")
+	refused("importer", "import", "in.ndjson")
+	refused("operator", "append", "order", "1", "X", "--correction", "--actor", "a", "--reason", "b")
+}
