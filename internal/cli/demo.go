@@ -44,7 +44,7 @@ real commands look into it. Nothing outside the folder is touched.`,
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "folder for the databases (a new temporary one)")
 	cmd.Flags().IntVar(&orders, "orders", 3_000, "number of orders")
-	cmd.Flags().Bool("no-serve", false, "stop after the investigation, before the pages (which come with a later version)")
+	cmd.Flags().Bool("no-serve", false, "do not start the pages at the end (there are none yet)")
 	return cmd
 }
 
@@ -154,7 +154,7 @@ ever inserted, and the database itself refuses to change them. The same script h
 the archive holds %d events of %d orders. The rest is the command line:
 
     export REA_DATABASE_URL=%s
-`, count, len(d.shop.Orders), d.database())
+`, count, len(d.shop.Orders), quote(d.database()))
 	return nil
 }
 
@@ -170,8 +170,8 @@ func (d *demo) investigate(ctx context.Context) error {
 		why  string
 		args []string
 	}{
-		{"What happened to the order, in which order, who did it, and why?", []string{"log", "order", story}},
-		{"What was it right before?", []string{"show", "order", story, "--at", before}},
+		{"What happened to order 10086, in which order, who did it, and why? What was its status before?", []string{"log", "order", story}},
+		{"How did the whole order look right before?", []string{"show", "order", story, "--at", before}},
 		{"What else did this script do?", []string{"log", "--actor", shop.ScriptActor, "--limit", "3"}},
 		{"Whose script is it? Who else has worked for that ticket?", []string{"log", "--reason", "OPS-311", "--limit", "2"}},
 		{"And what did the one transaction write that cancelled the order?", []string{"log", "order", "--xid", transaction, "--limit", "3"}},
@@ -188,16 +188,30 @@ before, and nothing was lost: the accident itself is only one event more.
 
 What to try next:
 
-    export REA_DATABASE_URL=%s
+%s    export REA_DATABASE_URL=%s
     rea log order %s --json
     rea log --since %s --event NoteAdded
     rea append order %s NoteAdded --data '{"text": "refund promised"}' --actor you
     rea export - --xid %s
     rea log --follow          # and append in another terminal
 
-The database is the file %s`,
-		hit, meant, d.database(), story, rea.FormatTime(shop.Accident), story, transaction, filepath.Join(d.dir, "shop.db"))
+The database is the file %s.
+To be rid of the demo: rm -r %s`,
+		hit, meant, d.findRea(), quote(d.database()), story, rea.FormatTime(shop.Accident), story, transaction, filepath.Join(d.dir, "shop.db"), quote(d.dir))
 	return nil
+}
+
+// findRea is the line after which a shell finds this program under the name rea; "" where it does already.
+func (d *demo) findRea() string {
+	for _, dir := range filepath.SplitList(d.app.env.Getenv("PATH")) {
+		if info, err := os.Stat(filepath.Join(dir, "rea")); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return ""
+		}
+	}
+	if program, err := os.Executable(); err == nil && filepath.Base(program) == "rea" && !strings.Contains(program, "go-build") {
+		return "    export PATH=" + quote(filepath.Dir(program)) + `:"$PATH"` + "\n"
+	}
+	return `    make build && export PATH="$PWD/bin:$PATH"    # in the folder of REA's source` + "\n"
 }
 
 // lookUp finds the transaction of the script, and the number of events that it wrote.
@@ -218,7 +232,11 @@ func (d *demo) lookUp(ctx context.Context) (transaction string, hit int, err err
 
 // command prints a command as a shell shows it, and runs it.
 func (d *demo) command(ctx context.Context, args ...string) error {
-	d.tell("$ rea %s", strings.Join(quoted(args), " "))
+	line := "$ rea"
+	for _, arg := range args {
+		line += " " + quote(arg)
+	}
+	d.tell("%s", line)
 	env := d.app.env
 	env.Stderr = env.Stdout
 	getenv := env.Getenv
@@ -232,15 +250,4 @@ func (d *demo) command(ctx context.Context, args ...string) error {
 		return fmt.Errorf("demo: rea %s ended with exit code %d", args[0], code)
 	}
 	return nil
-}
-
-// quoted writes arguments so that a shell takes them as they are.
-func quoted(args []string) []string {
-	out := make([]string, len(args))
-	for i, arg := range args {
-		if out[i] = arg; strings.ContainsAny(arg, " '\"$\\") {
-			out[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-	}
-	return out
 }

@@ -1,5 +1,5 @@
 // Package shop is the order shop of `rea demo`: its history, the same one at every run, and the accident that
-// happens to it, once in a plain table and once in an archive.
+// happens to it, once in a plain table and once in an archive. Events that change an order's status carry it.
 //
 //	s := shop.New(3_000)
 //	err := s.Import(ctx, archive)
@@ -100,12 +100,12 @@ func (s *Shop) order(random *rand.Rand, id int, placed time.Time) {
 	}
 	switch {
 	case cancels:
-		if add(placed.Add(30*time.Minute), event("OrderCancelled", 1, nil), customer, "changed my mind", "") {
+		if add(placed.Add(30*time.Minute), event("OrderCancelled", 1, map[string]any{"status": "cancelled"}), customer, "changed my mind", "") {
 			o.Status = "cancelled"
 		}
-	case pays && add(paid, event("PaymentReceived", 1, map[string]any{"amount": o.Total}), "payment-gateway", "webhook", fmt.Sprintf("pay-%d", id)):
+	case pays && add(paid, event("PaymentReceived", 1, map[string]any{"amount": o.Total, "status": "paid"}), "payment-gateway", "webhook", fmt.Sprintf("pay-%d", id)):
 		o.Status = "paid"
-		if ships && add(shipped, event("OrderShipped", 1, nil), "warehouse-2", "", "") {
+		if ships && add(shipped, event("OrderShipped", 1, map[string]any{"status": "shipped"}), "warehouse-2", "", "") {
 			o.Status = "shipped"
 		}
 	}
@@ -114,15 +114,12 @@ func (s *Shop) order(random *rand.Rand, id int, placed time.Time) {
 
 func placedEvent(at time.Time, items []int, total int) rea.NewEvent {
 	if at.Before(FormChange) {
-		return event("OrderPlaced", 1, map[string]any{"items": items, "total_amount": total})
+		return event("OrderPlaced", 1, map[string]any{"items": items, "total_amount": total, "status": "placed"})
 	}
-	return event("OrderPlaced", 2, map[string]any{"item_ids": items, "items_count": len(items), "total_amount": total})
+	return event("OrderPlaced", 2, map[string]any{"item_ids": items, "items_count": len(items), "total_amount": total, "status": "placed"})
 }
 
 func event(name string, version int, payload map[string]any) rea.NewEvent {
-	if payload == nil {
-		payload = map[string]any{}
-	}
 	text, err := json.Marshal(payload)
 	if err != nil {
 		panic(err) // numbers and plain text only
