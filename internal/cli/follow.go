@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -73,6 +74,9 @@ func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filte
 
 // passing reports whether another try may succeed.
 func passing(err error) bool {
+	if strings.HasPrefix(sqlState(err), "42") { // a right or a function is missing
+		return false
+	}
 	switch rea.Code(err) {
 	case "", "retry", "read_only":
 		return true

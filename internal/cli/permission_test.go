@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -19,7 +20,7 @@ func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	prefix := "rea_cli"
 	login := prefix + "_login"
 	run := func(sql string) {
@@ -31,11 +32,11 @@ func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
 	if r := sh.rea("--db", admin, "migrate", "up", "--role-prefix", prefix); r.code != 0 {
 		t.Skipf("no role may be made here: %s", r.stderr)
 	}
-	run("DROP ROLE IF EXISTS " + login)
+	run("DROP ROLE IF EXISTS " + login) // of a run that was killed
 	run("CREATE ROLE " + login + " LOGIN PASSWORD 'rea'")
 	t.Cleanup(func() {
 		sh.rea("--db", admin, "migrate", "uninstall", "--events", "1", "--yes")
-		_, _ = conn.Exec(t.Context(), "DROP ROLE IF EXISTS "+login)
+		_, _ = conn.Exec(context.Background(), "DROP ROLE IF EXISTS "+login)
 	})
 	u, err := url.Parse(admin)
 	if err != nil {
@@ -52,7 +53,11 @@ func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
 			t.Errorf("rea %v ends with %d: %s\nwant %s", args, r.code, r.stderr, want)
 		}
 	}
+	if r := sh.rea("--db", admin, "migrate", "up", "--role-prefix", "other"); r.code != 1 || !strings.Contains(r.stderr, "begin with "+prefix+"_, not other_") {
+		t.Errorf("another role prefix ends with %d: %s", r.code, r.stderr)
+	}
 	refused("reader", "log")
+	refused("reader", "log", "--follow")
 	refused("reader", "export")
 	refused("reader", "show", "order", "1")
 	refused("importer", "import", "in.ndjson")
@@ -66,4 +71,38 @@ func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
 	sh.must("append", "order", "1", "X")
 	refused("importer", "import", "in.ndjson")
 	refused("operator", "append", "order", "1", "X", "--correction", "--actor", "a", "--reason", "b")
+}
+
+func TestWarningsAreSentences(t *testing.T) {
+	t.Parallel()
+	sh := newShell(t, stores[1])
+	u, err := url.Parse(stores[1].new(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	const login = "rea_cli_weak"
+	for _, sql := range []string{
+		"DROP ROLE IF EXISTS " + login, "CREATE ROLE " + login + " LOGIN PASSWORD 'rea'",
+		"ALTER DATABASE " + strings.TrimPrefix(u.Path, "/") + " OWNER TO " + login,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Skipf("%s: %v", sql, err)
+		}
+	}
+	t.Cleanup(func() {
+		_, _ = conn.Exec(context.Background(), "REASSIGN OWNED BY "+login+" TO CURRENT_USER")
+		_, _ = conn.Exec(context.Background(), "DROP OWNED BY "+login)
+		_, _ = conn.Exec(context.Background(), "DROP ROLE "+login)
+	})
+	u.User = url.UserPassword(login, "rea")
+	r := sh.rea("--db", u.String(), "migrate", "up", "--role-prefix", "rea_cli_none")
+	want := "warning: rea_cli_weak may not create the role rea_cli_none_owner: a role with CREATEROLE can, then run `rea migrate up` again\n"
+	if r.code != 0 || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "level=") {
+		t.Errorf("rea migrate up ends with %d: %s\nwant %s", r.code, r.stderr, want)
+	}
 }
