@@ -19,7 +19,7 @@ const (
 // and is safe for concurrent use. A nil *Catalog knows nothing, and everything is allowed.
 type Catalog struct {
 	types    map[string]*aggregateType
-	warnings []string
+	warnings []CatalogProblem
 }
 
 // Type declares one aggregate type.
@@ -34,10 +34,10 @@ type Type struct {
 // EventType declares one event of an aggregate type.
 type EventType struct {
 	Name    string
-	Version int                // the newest version of the payload's form; 0: 1
+	Version int                // the newest version of the payload's form, 1 to 1,000; 0: 1. For an alias see AliasOf
 	From    []string           // statuses from which the step is legal, FromNone, FromAny; empty: no rule
 	To      string             // the status afterwards; "": it stays
-	AliasOf string             // this is an old name of another event: readable, not appendable
+	AliasOf string             // an old name of this event: readable, not appendable. Version: the form that the name stood for; 0: the stored one
 	Retired bool               // still in old streams, ignored when folding, not appendable
 	Upcast  map[int]UpcastFunc // from version n to n + 1, for every n below Version
 	Fold    FoldFunc[Object]   // nil: the payload does not change the state
@@ -49,25 +49,33 @@ type UpcastFunc func(payload Object) (Object, error)
 type aggregateType struct {
 	Type
 	events map[string]*EventType
+	to     map[string]json.RawMessage // the status after an event, as the state has it
 }
 
+// maxVersion bounds versions: a greater one is a slip of the finger, and every step below it takes an upcaster.
+const maxVersion = 1_000
+
+// builtIn are the events of REA itself.
+var builtIn = []string{"BaselineCreated", "DirectInsert", "DirectUpdate", "DirectDelete", "Reverted"}
+
 // NewCatalog checks declarations and makes them one catalog. The error is a *CatalogError that lists everything
-// that is wrong.
+// that is wrong. The types are copied; their functions are called by several goroutines at once.
 func NewCatalog(types ...Type) (*Catalog, error) {
 	c := &Catalog{types: make(map[string]*aggregateType, len(types))}
-	var problems []string
+	var problems []CatalogProblem
 	for _, t := range types {
 		if err := checkName("aggregate type", t.Name); err != nil {
-			problems = append(problems, strings.TrimPrefix(err.Error(), "rea: "))
+			problems = append(problems, CatalogProblem{Type: t.Name, Text: strings.TrimPrefix(err.Error(), "rea: ")})
 			continue
 		}
 		if c.types[t.Name] != nil {
-			problems = append(problems, fmt.Sprintf("%s: declared twice", t.Name))
+			problems = append(problems, CatalogProblem{Type: t.Name, Text: "declared twice"})
 			continue
 		}
-		a := &aggregateType{Type: t, events: make(map[string]*EventType, len(t.Events))}
+		a := &aggregateType{Type: t.clone(), events: make(map[string]*EventType, len(t.Events)), to: make(map[string]json.RawMessage)}
 		c.types[t.Name] = a
 		problems = append(problems, a.index()...)
+		problems = append(problems, a.checkAliases()...)
 		problems = append(problems, a.checkVersions()...)
 		faults, warnings := a.checkMachine()
 		problems, c.warnings = append(problems, faults...), append(c.warnings, warnings...)
@@ -78,174 +86,124 @@ func NewCatalog(types ...Type) (*Catalog, error) {
 	return c, nil
 }
 
-// CatalogError lists what is wrong with a catalog.
-type CatalogError struct{ Problems []string }
-
-func (e *CatalogError) Error() string {
-	return "rea: catalog: " + strings.Join(e.Problems, "; ")
+// clone copies what a caller could change later.
+func (t Type) clone() Type {
+	t.Renamed, t.Events = maps.Clone(t.Renamed), slices.Clone(t.Events)
+	for i := range t.Events {
+		e := &t.Events[i]
+		e.From, e.Upcast = slices.Clone(e.From), maps.Clone(e.Upcast)
+	}
+	return t
 }
 
-// index fills events.
-func (a *aggregateType) index() (problems []string) {
+// index fills events and to.
+func (a *aggregateType) index() (problems []CatalogProblem) {
 	for i := range a.Type.Events {
 		e := &a.Type.Events[i]
-		if e.Version == 0 {
+		if e.Version == 0 && e.AliasOf == "" {
 			e.Version = 1
 		}
-		at := a.Name + "." + e.Name
-		if err := checkName("event type", e.Name); err != nil {
-			problems = append(problems, a.Name+": "+strings.TrimPrefix(err.Error(), "rea: "))
-		}
-		if a.events[e.Name] != nil {
-			problems = append(problems, at+": declared twice")
-		}
-		if e.Version < 0 {
-			problems = append(problems, at+": versions count from 1")
-		}
-		a.events[e.Name] = e
-	}
-	for _, e := range a.Type.Events {
-		if e.AliasOf == "" {
+		switch err := checkName("event type", e.Name); {
+		case err != nil:
+			problems = append(problems, a.problem(e, "", strings.TrimPrefix(err.Error(), "rea: ")))
+		case slices.Contains(builtIn, e.Name):
+			problems = append(problems, a.problem(e, "", "is a name of REA's own events: choose another"))
+		case a.events[e.Name] != nil:
+			problems = append(problems, a.problem(e, "", "declared twice"))
 			continue
 		}
-		at := a.Name + "." + e.Name
-		of := a.events[e.AliasOf]
-		switch {
-		case of == nil:
-			problems = append(problems, fmt.Sprintf("%s: alias of %s, which is not declared", at, e.AliasOf))
-		case of.AliasOf != "":
-			problems = append(problems, fmt.Sprintf("%s: alias of the alias %s: name %s itself", at, e.AliasOf, of.AliasOf))
-		case e.Version > of.Version:
-			problems = append(problems, fmt.Sprintf("%s: version %d, but %s has only %d", at, e.Version, of.Name, of.Version))
+		if e.Version < 0 || e.Version > maxVersion {
+			problems = append(problems, a.problem(e, "version", fmt.Sprintf("versions count from 1 to %d", maxVersion)))
+			e.Version, e.Upcast = 1, nil // one problem is enough
 		}
-		if len(e.From) > 0 || e.To != "" || e.Fold != nil || len(e.Upcast) > 0 || e.Retired {
-			problems = append(problems, at+": an alias has no rules of its own")
+		if e.Retired && (len(e.From) > 0 || e.To != "" || e.Fold != nil || len(e.Upcast) > 0) {
+			problems = append(problems, a.problem(e, "retired", "a retired event has no rules: take them away"))
+		}
+		a.events[e.Name] = e
+		if e.To != "" {
+			if to, err := marshal(e.To); err == nil {
+				a.to[e.Name], _ = NormalizeJSON(to, "status", 0) // a name that cannot be one is checkMachine's to refuse
+			}
 		}
 	}
 	return problems
 }
 
-// checkVersions finds holes in the chains of upcasters, and steps that lead nowhere.
-func (a *aggregateType) checkVersions() (problems []string) {
-	for _, e := range a.Type.Events {
-		at := a.Name + "." + e.Name
-		for n := 1; n < e.Version && e.AliasOf == "" && !e.Retired; n++ {
+func (a *aggregateType) checkAliases() (problems []CatalogProblem) {
+	for i := range a.Type.Events {
+		e := &a.Type.Events[i]
+		if e.AliasOf == "" {
+			continue
+		}
+		switch of := a.events[e.AliasOf]; {
+		case of == nil:
+			problems = append(problems, a.problem(e, "alias", fmt.Sprintf("alias of %s, which is not declared", clip(e.AliasOf))))
+		case e.AliasOf == e.Name:
+			problems = append(problems, a.problem(e, "alias", "alias of itself"))
+		case of.AliasOf != "":
+			problems = append(problems, a.problem(e, "alias", fmt.Sprintf("alias of %s, which is an alias itself: name the event that is meant", clip(e.AliasOf))))
+		case of.Retired:
+			problems = append(problems, a.problem(e, "alias", fmt.Sprintf("alias of %s, which is retired: declare it retired too", clip(e.AliasOf))))
+		case e.Version > of.Version:
+			problems = append(problems, a.problem(e, "version", fmt.Sprintf("version %d, but %s has only %d", e.Version, clip(of.Name), of.Version)))
+		}
+		if len(e.From) > 0 || e.To != "" || e.Fold != nil || len(e.Upcast) > 0 || e.Retired {
+			problems = append(problems, a.problem(e, "alias", "an alias has no rules of its own: they stand with "+clip(e.AliasOf)))
+		}
+	}
+	return problems
+}
+
+// checkVersions finds holes in the chains of upcasters, and steps that lead nowhere. A chain cannot have a step
+// twice, and goes up by one, so that it cannot loop.
+func (a *aggregateType) checkVersions() (problems []CatalogProblem) {
+	for i := range a.Type.Events {
+		e := &a.Type.Events[i]
+		if e.AliasOf != "" || e.Retired {
+			continue
+		}
+		for n := 1; n < e.Version; n++ {
 			if e.Upcast[n] == nil {
-				problems = append(problems, fmt.Sprintf("%s: no upcaster from version %d to %d", at, n, n+1))
+				problems = append(problems, a.problem(e, "upcast", fmt.Sprintf("no upcaster from version %d to %d", n, n+1)))
 			}
 		}
 		for _, n := range slices.Sorted(maps.Keys(e.Upcast)) {
 			if n < 1 || n >= e.Version {
-				problems = append(problems, fmt.Sprintf("%s: upcaster from version %d to %d, but the newest version is %d", at, n, n+1, e.Version))
+				problems = append(problems, a.problem(e, "upcast", fmt.Sprintf("upcaster from version %d to %d, but the newest version is %d", n, n+1, e.Version)))
 			}
 		}
 	}
 	return problems
 }
 
+func (a *aggregateType) problem(e *EventType, key, text string) CatalogProblem {
+	return CatalogProblem{Type: a.Name, Event: e.Name, Key: key, Text: text}
+}
+
 // Warnings lists what is legal and probably not meant: statuses that nothing reaches, events that are never legal.
-func (c *Catalog) Warnings() []string {
+func (c *Catalog) Warnings() []CatalogProblem {
 	if c == nil {
 		return nil
 	}
 	return slices.Clone(c.warnings)
 }
 
-// Types lists the declared aggregate types by name.
+// Types lists copies of the declared aggregate types, by name.
 func (c *Catalog) Types() []Type {
 	if c == nil {
 		return nil
 	}
 	var types []Type
 	for _, name := range slices.Sorted(maps.Keys(c.types)) {
-		types = append(types, c.types[name].Type)
+		types = append(types, c.types[name].Type.clone())
 	}
 	return types
 }
 
-// Upcast gives e as the catalog's newest version of it: under its present name, with the payload brought forward step
-// by step. The stored event does not change. Where the catalog does not know the aggregate's type, e comes back
-// as it is; an event type that is not declared, and a version above the newest, is an *UnknownTypeError.
-// ignore: the event type is retired, and folding leaves it out.
-func (c *Catalog) Upcast(e Event) (current Event, ignore bool, err error) {
-	if c == nil || c.types[e.Aggregate.Type] == nil {
-		return e, false, nil
+// Type gives a copy of the declaration of one aggregate type.
+func (c *Catalog) Type(name string) (t Type, declared bool) {
+	if c == nil || c.types[name] == nil {
+		return Type{}, false
 	}
-	declared := c.types[e.Aggregate.Type].events[e.Type]
-	if declared == nil {
-		return e, false, &UnknownTypeError{Aggregate: e.Aggregate, Event: e.Type, Version: e.Version, Seq: e.Seq}
-	}
-	if declared.Retired {
-		return e, true, nil
-	}
-	if declared.AliasOf != "" {
-		// An alias with a version says which form the old name had; one without keeps the event's own.
-		e.Version = max(e.Version, declared.Version)
-		declared = c.types[e.Aggregate.Type].events[declared.AliasOf]
-		e.Type = declared.Name
-	}
-	if e.Version > declared.Version {
-		return e, false, &UnknownTypeError{Aggregate: e.Aggregate, Event: e.Type, Version: e.Version, Seq: e.Seq, Newest: declared.Version}
-	}
-	if e.Version == declared.Version {
-		return e, false, nil
-	}
-	payload := Object{}
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return e, false, err
-	}
-	for ; e.Version < declared.Version; e.Version++ {
-		if payload, err = declared.Upcast[e.Version](payload); err != nil {
-			return e, false, fmt.Errorf("rea: %s seq %d: upcast %s from version %d: %w", e.Aggregate, e.Seq, e.Type, e.Version, err)
-		}
-	}
-	if e.Payload, err = marshal(payload); err != nil {
-		return e, false, err
-	}
-	e.Payload, err = NormalizeObject(e.Payload, "payload", MaxPayloadBytes)
-	return e, false, err
-}
-
-// Fold is the fold of the catalog: Upcast, then what the event type declares, then the status. Aggregates whose type is
-// not declared are folded by Merge.
-func (c *Catalog) Fold(state Object, e Event) (Object, error) {
-	if c == nil || c.types[e.Aggregate.Type] == nil {
-		return Merge(state, e)
-	}
-	e, ignore, err := c.Upcast(e)
-	if err != nil || ignore {
-		return state, err
-	}
-	a := c.types[e.Aggregate.Type]
-	declared := a.events[e.Type]
-	if state == nil {
-		state = Object{}
-	}
-	if declared.Fold != nil {
-		if state, err = declared.Fold(state, e); err != nil {
-			return nil, err
-		}
-	}
-	if a.Status != "" && declared.To != "" {
-		if state[a.Status], err = marshal(declared.To); err != nil {
-			return nil, err
-		}
-	}
-	return state, nil
-}
-
-// Names gives every name under which an event is stored: its own and its aliases'.
-func (c *Catalog) Names(event string) []string {
-	names := []string{event}
-	if c == nil {
-		return names
-	}
-	for _, t := range c.Types() {
-		for _, e := range t.Events {
-			if e.AliasOf == event && !slices.Contains(names, e.Name) {
-				names = append(names, e.Name)
-			}
-		}
-	}
-	return names
+	return c.types[name].Type.clone(), true
 }

@@ -2,28 +2,31 @@ package rea
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
 // Step is the state machine as a pure function: the status of an aggregate of type aggregate after event, where it
 // has status now and exists says whether it has events at all. Where the type has no machine, or the event no rule,
-// every step is legal. An illegal step is a *TransitionError without an aggregate's id.
+// every step is legal; old names and retired events are not to be appended anyway. An illegal step is a
+// *TransitionError without an aggregate's id, an event that a strict type does not declare an *UnknownTypeError.
 func (c *Catalog) Step(aggregate, event, status string, exists bool) (after string, err error) {
-	if c == nil || c.types[aggregate] == nil || c.types[aggregate].Status == "" {
+	if c == nil || c.types[aggregate] == nil {
 		return status, nil
 	}
 	a := c.types[aggregate]
 	declared := a.events[event]
-	if declared == nil {
-		if a.Strict {
-			return status, &UnknownTypeError{Aggregate: Ref{Type: aggregate}, Event: event}
-		}
+	switch {
+	case declared == nil && a.Strict:
+		return status, &UnknownTypeError{Aggregate: Ref{Type: aggregate}, Event: event}
+	case declared == nil:
 		return status, nil
-	}
-	if !declared.legal(status, exists) {
-		return status, &TransitionError{Aggregate: Ref{Type: aggregate}, Event: event, Status: status, Legal: c.Legal(aggregate, status, exists)}
-	}
-	if declared.To != "" {
+	case !declared.legal(status, exists):
+		return status, &TransitionError{
+			Aggregate: Ref{Type: aggregate}, Event: event, Status: status, Legal: c.Legal(aggregate, status, exists),
+			AliasOf: declared.AliasOf, Retired: declared.Retired,
+		}
+	case declared.To != "":
 		return declared.To, nil
 	}
 	return status, nil
@@ -68,27 +71,36 @@ func (t Type) Statuses() []string {
 
 // checkMachine finds rules that cannot be meant. faults: names of statuses that nothing leads to, rules without a
 // machine. warnings: statuses that cannot be reached, events that are never legal.
-func (a *aggregateType) checkMachine() (faults, warnings []string) {
+func (a *aggregateType) checkMachine() (faults, warnings []CatalogProblem) {
 	statuses := a.Statuses()
-	for _, status := range statuses {
-		if status == FromNone || status == FromAny || checkName("status", status) != nil {
-			faults = append(faults, fmt.Sprintf("%s: %q is no name of a status", a.Name, clip(status)))
-		}
-	}
-	for _, e := range a.Type.Events {
+	for i := range a.Type.Events {
+		e := &a.Type.Events[i]
 		if a.Status == "" && (len(e.From) > 0 || e.To != "") {
-			faults = append(faults, fmt.Sprintf("%s.%s: from and to need the type's status field", a.Name, e.Name))
+			key := "from"
+			if e.To != "" {
+				key = "to"
+			}
+			faults = append(faults, a.problem(e, key, "from and to need the field that holds the status: give the aggregate type a status"))
 			continue
 		}
-		for _, from := range e.From {
-			if from != FromNone && from != FromAny && !slices.Contains(statuses, from) {
-				faults = append(faults, fmt.Sprintf("%s.%s: from %s, but no event leads to it", a.Name, e.Name, from))
+		if to := e.To; to == FromNone || to == FromAny || to != "" && checkName("status", to) != nil {
+			faults = append(faults, a.problem(e, "to", fmt.Sprintf("%q is no name for a status", clip(to))))
+		}
+		for i, from := range e.From {
+			switch {
+			case slices.Contains(e.From[:i], from):
+				faults = append(faults, a.problem(e, "from", fmt.Sprintf("%s twice", clip(from))))
+			case from != FromNone && from != FromAny && !slices.Contains(statuses, from):
+				faults = append(faults, a.problem(e, "from", fmt.Sprintf("no event leads to %s", clip(from))))
 			}
 		}
 	}
-	for old, status := range a.Renamed {
-		if !slices.Contains(statuses, status) || slices.Contains(statuses, old) {
-			faults = append(faults, fmt.Sprintf("%s: renamed %s to %s: the old one must be gone, the new one declared", a.Name, old, status))
+	for _, old := range slices.Sorted(maps.Keys(a.Renamed)) {
+		switch status := a.Renamed[old]; {
+		case slices.Contains(statuses, old):
+			faults = append(faults, CatalogProblem{Type: a.Name, Key: "renamed", Text: fmt.Sprintf("%s is renamed, but an event still leads to it", clip(old))})
+		case !slices.Contains(statuses, status):
+			faults = append(faults, CatalogProblem{Type: a.Name, Key: "renamed", Text: fmt.Sprintf("%s is renamed to %s, but no event leads to that", clip(old), clip(status))})
 		}
 	}
 	if len(faults) > 0 || a.Status == "" {
@@ -97,14 +109,15 @@ func (a *aggregateType) checkMachine() (faults, warnings []string) {
 	reached := a.reachable()
 	for _, status := range statuses {
 		if !reached[status] {
-			warnings = append(warnings, fmt.Sprintf("%s: nothing reaches the status %s", a.Name, status))
+			warnings = append(warnings, CatalogProblem{Type: a.Name, Key: "status", Text: fmt.Sprintf("nothing reaches the status %s", clip(status))})
 		}
 	}
-	for _, e := range a.Type.Events {
+	for i := range a.Type.Events {
+		e := &a.Type.Events[i]
 		if len(e.From) > 0 && !slices.ContainsFunc(e.From, func(from string) bool {
 			return from == FromNone || reached[from] || from == FromAny && len(reached) > 0
 		}) {
-			warnings = append(warnings, fmt.Sprintf("%s.%s: is never legal", a.Name, e.Name))
+			warnings = append(warnings, a.problem(e, "from", "is never legal"))
 		}
 	}
 	return nil, warnings
