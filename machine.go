@@ -69,6 +69,19 @@ func (t Type) Statuses() []string {
 	return statuses
 }
 
+// Final lists the statuses that no event leaves, in the order of the declaration.
+func (t Type) Final() []string {
+	var final []string
+	for _, status := range t.Statuses() {
+		if !slices.ContainsFunc(t.Events, func(e EventType) bool {
+			return e.To != "" && e.To != status && e.legal(status, true)
+		}) {
+			final = append(final, status)
+		}
+	}
+	return final
+}
+
 // checkMachine finds rules that cannot be meant. faults: names of statuses that nothing leads to, rules without a
 // machine. warnings: statuses that cannot be reached, events that are never legal.
 func (a *aggregateType) checkMachine() (faults, warnings []CatalogProblem) {

@@ -25,6 +25,7 @@ const MaxBytes = 1 << 20
 type File struct {
 	Catalog  *rea.Catalog
 	Warnings []Problem // legal, and probably not meant, by line
+	Notes    []Problem // what this version of REA leaves alone, by line
 }
 
 // Load reads a file. What is wrong with its text is an *Error.
@@ -87,5 +88,5 @@ func ParseFile(name string, text []byte) (*File, error) {
 		r.warnings = append(r.warnings, r.locate(w))
 	}
 	sortProblems(r.warnings)
-	return &File{Catalog: c, Warnings: r.warnings}, nil
+	return &File{Catalog: c, Warnings: r.warnings, Notes: r.notes}, nil
 }

@@ -143,7 +143,7 @@ func (r *reader) projectionsOf(section entry, types map[string]rea.Type) {
 		r.projection(p, types)
 	}
 	if len(list) > 0 {
-		r.warnings = append(r.warnings, r.at(section.at, "projections are checked for their form, and not built by this version of REA"))
+		r.notes = append(r.notes, r.at(section.at, "projections are checked for their form, and not built by this version of REA"))
 	}
 }
 

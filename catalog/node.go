@@ -27,6 +27,7 @@ type reader struct {
 	lines    []string
 	problems []Problem
 	warnings []Problem
+	notes    []Problem
 	places   map[place]mark
 }
 

@@ -31,6 +31,11 @@ same bytes, whichever the databases. A FILE appears when it is complete; one tha
 			if err != nil {
 				return err
 			}
+			if filter.Event != "" {
+				if filter.Catalog, err = a.catalog(); err != nil {
+					return err
+				}
+			}
 			name := "-"
 			if len(args) == 1 {
 				name = args[0]

@@ -24,10 +24,12 @@ func (a *app) logCommand() *cobra.Command {
 		Use:   "log [TYPE [ID]]",
 		Short: "Show events: the timeline of one aggregate, or the archive by position",
 		Long: `Show what happened. With TYPE and ID: the timeline of one aggregate by seq, with the
-fields that each event changed. Otherwise: the archive by position, 100 events a table
+fields that each event changed: as the catalog folds it, or the fields of its payload. An
+event that the catalog cannot read is shown with the reason. Otherwise: the archive by position, 100 events a table
 unless --limit says other; --after goes on from there.
 
 Conditions must all hold, and match byte by byte; no character has a meaning of its own.
+--event finds an event under its old names too, where the catalog has them.
 --follow goes on with what commits later, until Ctrl-C. It prints every event at least
 once; to go on later, give the last position to --after.
 
@@ -42,6 +44,11 @@ before is marked <. Control characters in stored data are shown escaped.`,
 			filter, err := f.logFilter(cmd, args)
 			if err != nil {
 				return err
+			}
+			if len(args) == 2 || filter.Event != "" {
+				if filter.Catalog, err = a.catalog(); err != nil {
+					return err
+				}
 			}
 			archive, _, err := a.open(cmd.Context())
 			if err != nil {

@@ -22,7 +22,10 @@ func (a *app) showCommand() *cobra.Command {
   seq:N        right after the event with this seq
   position:N   right after the event with this position in the archive
   TIME         the longest beginning of its events that are all not after this time,
-               such as 2024-06-01T12:00:00Z, or 2024-06-01 for its first instant (UTC)`,
+               such as 2024-06-01T12:00:00Z, or 2024-06-01 for its first instant (UTC)
+
+With a catalog, the state is what its folds make, from events in their newest versions. An
+event that the catalog does not know ends the command with 1; 'rea log' shows it all the same.`,
 		Example: `  rea show order 10086
   rea show order 10086 --at seq:2 --json
   rea show order 10086 --at 2024-06-01T12:00:00Z`,
@@ -69,6 +72,10 @@ func parseAt(text string) (rea.At, error) {
 
 func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bool) error {
 	ctx := cmd.Context()
+	rules, err := a.catalog()
+	if err != nil {
+		return err
+	}
 	archive, _, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -79,7 +86,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 			return err
 		}
 	}
-	loaded, err := rea.LoadAt(ctx, archive.Autocommit(), aggregate, at, rea.Merge)
+	loaded, err := rea.LoadAt(ctx, archive.Autocommit(), aggregate, at, rules.Fold)
 	if err != nil {
 		return err
 	}
@@ -91,8 +98,12 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 	default:
 		a.say(fmt.Sprintf("%s at %s: seq %d", refText(aggregate), at, loaded.Seq))
 	}
+	status := loaded.Last.Status
+	if status == "" {
+		status = rules.Status(aggregate.Type, loaded.State)
+	}
 	if a.table() {
-		return a.printState(loaded)
+		return a.printState(loaded, status)
 	}
 	return a.object(struct {
 		Type      string     `json:"aggregate_type"`
@@ -104,7 +115,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 		Catalog   *int       `json:"catalog"`
 		LastEvent string     `json:"last_event_type"`
 	}{
-		Type: aggregate.Type, ID: aggregate.ID, Seq: loaded.Seq, Status: given(loaded.Last.Status), State: loaded.State,
+		Type: aggregate.Type, ID: aggregate.ID, Seq: loaded.Seq, Status: given(status), State: loaded.State,
 		CreatedAt: rea.FormatTime(loaded.Last.CreatedAt), LastEvent: loaded.Last.Type,
 	})
 }
@@ -112,7 +123,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 const stateWidth = 100
 
 // printState is for people: the last event, then a field a line, long values folded.
-func (a *app) printState(l *rea.Loaded[rea.Object]) error {
+func (a *app) printState(l *rea.Loaded[rea.Object], status string) error {
 	last := &l.Last
 	by := ""
 	if last.Actor != "" {
@@ -125,8 +136,8 @@ func (a *app) printState(l *rea.Loaded[rea.Object]) error {
 		refText(l.Aggregate), l.Seq, eventName(last), rea.FormatTime(last.CreatedAt), by); err != nil {
 		return err
 	}
-	if last.Status != "" {
-		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(last.Status, 60))
+	if status != "" {
+		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(status, 60))
 	}
 	fmt.Fprintln(a.env.Stdout)
 	if len(l.State) == 0 {
