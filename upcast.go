@@ -2,6 +2,7 @@ package rea
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -112,12 +113,13 @@ func (c *Catalog) Aliases(aggregate, event string) []string {
 		return nil
 	}
 	var names []string
-	for _, t := range c.Types() {
-		for _, e := range t.Events {
-			if e.AliasOf == event && (aggregate == "" || aggregate == t.Name) && !slices.Contains(names, e.Name) {
-				names = append(names, e.Name)
+	for _, name := range slices.Sorted(maps.Keys(c.types)) {
+		for old, e := range c.types[name].events {
+			if e.AliasOf == event && (aggregate == "" || aggregate == name) && !slices.Contains(names, old) {
+				names = append(names, old)
 			}
 		}
 	}
+	slices.Sort(names)
 	return names
 }
