@@ -46,7 +46,7 @@ func (r *reader) aggregate(t entry) rea.Type {
 	declared := rea.Type{Name: t.key}
 	what := "the aggregate type " + t.key
 	var events *entry
-	for _, e := range r.mapping(t.value, t.at, what) {
+	for _, e := range r.optional(t.value, t.at, what) {
 		r.places[place{aggregate: t.key, key: e.key}] = e.at
 		switch e.key {
 		case "status":
@@ -97,7 +97,7 @@ func (r *reader) event(aggregate, status string, t entry) rea.EventType {
 	declared := rea.EventType{Name: t.key}
 	what := "the event " + t.key
 	var ops []operation
-	for _, e := range r.mapping(t.value, t.at, what) {
+	for _, e := range r.optional(t.value, t.at, what) {
 		r.places[place{aggregate, t.key, e.key}] = e.at
 		switch e.key {
 		case "version":

@@ -143,6 +143,14 @@ func (r *reader) mapping(n ast.Node, at mark, what string) []entry {
 	return entries
 }
 
+// optional is mapping for a declaration that may say nothing: a name with nothing behind it.
+func (r *reader) optional(n ast.Node, at mark, what string) []entry {
+	if _, nothing := n.(*ast.NullNode); nothing {
+		return nil
+	}
+	return r.mapping(n, at, what)
+}
+
 func keyText(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:

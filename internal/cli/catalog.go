@@ -179,6 +179,11 @@ func (a *app) showCatalogTable(types []rea.Type) error {
 	g := a.grid(column{head: "TYPE"}, column{head: "EVENT"}, column{head: "VERSION", right: true}, column{head: "FROM", optional: true},
 		column{head: "TO", optional: true}, column{head: "NOTE", optional: true})
 	for _, t := range types {
+		if len(t.Events) == 0 {
+			if err := g.add(fold(t.Name, 30), "", "", "", "", "no events"); err != nil {
+				return err
+			}
+		}
 		for _, e := range t.Events {
 			version, note := strconv.Itoa(e.Version), ""
 			switch {
