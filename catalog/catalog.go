@@ -11,6 +11,7 @@
 package catalog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -64,6 +65,7 @@ func LoadFile(path string) (*File, error) {
 
 // ParseFile is Parse with warnings.
 func ParseFile(name string, text []byte) (*File, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors on Windows begin a file with it
 	r := &reader{file: name, text: text, places: make(map[place]mark)}
 	root := r.parse()
 	if len(r.problems) > 0 {

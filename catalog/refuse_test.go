@@ -77,6 +77,19 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestFilesOfWindowsAreRead(t *testing.T) {
+	t.Parallel()
+	windows := "\ufeff" + strings.ReplaceAll(orderYAML, "\n", "\r\n")
+	if c := parse(t, windows); len(c.Types()) != 1 || len(c.Types()[0].Events) != 7 {
+		t.Errorf("types = %v, want those of the file", c.Types())
+	}
+	_, err := catalog.Parse("rea.yaml", []byte("\ufeffrea: 1\r\nthings: {}\r\n"))
+	const want = "rea: catalog: rea.yaml:2:1: a catalog has no key things: there are rea, aggregates, projections"
+	if err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
+
 func TestWarningsNameTheirLines(t *testing.T) {
 	t.Parallel()
 	f, err := catalog.ParseFile("rea.yaml", []byte(orderYAML+"  # end\n"))
