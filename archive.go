@@ -111,18 +111,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Number gives positions to events that have committed since the last time, at most about 10,000, and
+// passEvents is how many events one pass numbers at most.
+const passEvents = 10_000
+
+// Number gives positions to events that have committed since the last time, at most 10,000, and
 // says how many. busy: another process is at it. Followers call it; without followers there is no need to.
 func (a *Archive) Number(ctx context.Context) (numbered int64, busy bool, err error) {
-	if err := a.store.Ready(ctx, true); err != nil {
+	if err := a.store.Autocommit().Ready(ctx, true); err != nil {
 		return 0, false, err
 	}
-	return a.store.Pass(ctx, 10_000)
+	return a.store.Pass(ctx, passEvents)
 }
 
 // CatchUp numbers until everything that had committed when it was called has a position, and returns the
-// last position. It waits while another process is numbering. On a server that takes no writes it returns
-// the position that there is.
+// last position. It waits while another process is numbering. On a server that takes no writes, and on a newer
+// schema, it returns the position that there is.
 func (a *Archive) CatchUp(ctx context.Context) (int64, error) {
 	for {
 		n, busy, err := a.Number(ctx)
@@ -135,7 +138,7 @@ func (a *Archive) CatchUp(ctx context.Context) (int64, error) {
 			if !pause(ctx, 5*time.Millisecond) {
 				return 0, ctx.Err()
 			}
-		case n == 0:
+		case n < passEvents: // a pass that was not full has taken all that had committed when it looked
 			return a.Autocommit().Head(ctx)
 		}
 	}

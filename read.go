@@ -71,7 +71,7 @@ func (tx *Tx) Events(ctx context.Context, aggregate Ref, after int64) iter.Seq2[
 // Events that have committed since the last pass have no position yet: Archive.CatchUp first gives them one.
 func (tx *Tx) History(ctx context.Context, filter Filter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		if err := tx.archive.store.Ready(ctx, false); err != nil {
+		if err := tx.session.Ready(ctx, false); err != nil {
 			yield(Event{}, err)
 			return
 		}
@@ -112,7 +112,7 @@ func (tx *Tx) scan(ctx context.Context, filter *Filter, yield func(Event, error)
 
 // Head is the position of the last numbered event; 0: none.
 func (tx *Tx) Head(ctx context.Context) (int64, error) {
-	if err := tx.archive.store.Ready(ctx, false); err != nil {
+	if err := tx.session.Ready(ctx, false); err != nil {
 		return 0, err
 	}
 	return tx.session.Head(ctx)
@@ -120,39 +120,17 @@ func (tx *Tx) Head(ctx context.Context) (int64, error) {
 
 // Count is the number of stored events, numbered or not.
 func (tx *Tx) Count(ctx context.Context) (int64, error) {
-	if err := tx.archive.store.Ready(ctx, false); err != nil {
+	if err := tx.session.Ready(ctx, false); err != nil {
 		return 0, err
 	}
 	return tx.session.Count(ctx)
-}
-
-// Import stores lines in their order, one result each, and records progress, both in this transaction, which
-// must be one of REA's (Archive.Do): it uses savepoints. A line that is stored already is a duplicate.
-func (tx *Tx) Import(ctx context.Context, lines []Line) ([]LineResult, error) {
-	if err := tx.archive.store.Ready(ctx, true); err != nil {
-		return nil, err
-	}
-	return tx.session.Import(ctx, lines)
-}
-
-// ImportProgress gives what is recorded of the file with this hash, zero where nothing is.
-func (tx *Tx) ImportProgress(ctx context.Context, source string) (ImportProgress, error) {
-	if err := tx.archive.store.Ready(ctx, false); err != nil {
-		return ImportProgress{}, err
-	}
-	return tx.session.ImportProgress(ctx, source)
-}
-
-// SaveImportProgress records how far the import of a file has come, in this transaction.
-func (tx *Tx) SaveImportProgress(ctx context.Context, p ImportProgress) error {
-	return tx.session.SaveImportProgress(ctx, p)
 }
 
 func (tx *Tx) readable(ctx context.Context, aggregate Ref) error {
 	if err := checkNames(aggregate, "", "", "", ""); err != nil {
 		return err
 	}
-	return tx.archive.store.Ready(ctx, false)
+	return tx.session.Ready(ctx, false)
 }
 
 // Follow yields what History does and then goes on with what commits later, numbering it, until ctx ends

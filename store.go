@@ -13,9 +13,6 @@ type Store interface {
 	Begin(ctx context.Context) (OwnSession, error)
 	// Autocommit gives a session in which every call is a transaction of its own.
 	Autocommit() Session
-	// Ready says whether the schema in the database fits this program: nil, or a *SchemaError.
-	// A newer schema may be read: it is an error only where write is true.
-	Ready(ctx context.Context, write bool) error
 	// Pass gives positions to committed events, at most limit of them, and returns how many.
 	// busy: another session is at it. Stores whose ids are positions do nothing.
 	Pass(ctx context.Context, limit int) (numbered int64, busy bool, err error)
@@ -34,6 +31,9 @@ type Store interface {
 
 // Session is one transaction's view of a store. Values reach it checked and in normal form.
 type Session interface {
+	// Ready says whether the schema in the database fits this program: nil, or a *SchemaError. A newer schema may be
+	// read: it is an error only where write is true. It asks through this session's own connection.
+	Ready(ctx context.Context, write bool) error
 	Append(ctx context.Context, call Call) (Receipt, error)
 	// Events gives the events of one aggregate with seq > after, by seq, at most limit and about MaxPageBytes
 	// of payload. more: there may be more of them.
@@ -45,18 +45,18 @@ type Session interface {
 	Head(ctx context.Context) (int64, error)
 	// Count is the number of stored events, numbered or not.
 	Count(ctx context.Context) (int64, error)
-	// Import stores lines in their order and gives one result for each.
-	// It may use savepoints, so it is for REA's own transactions.
-	Import(ctx context.Context, lines []Line) ([]LineResult, error)
-	// ImportProgress gives what is recorded under the hash of a file, zero where nothing is.
+	// ImportProgress gives what is recorded under the hash of a file, zero where nothing is. In a transaction of
+	// REA's other imports of that file then wait until it ends.
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
-	// SaveImportProgress records p, in this transaction.
-	SaveImportProgress(ctx context.Context, p ImportProgress) error
 }
 
 // OwnSession is a transaction that REA began and therefore ends.
 type OwnSession interface {
 	Session
+	// Import stores lines in their order and gives one result for each. It may use savepoints.
+	Import(ctx context.Context, lines []Line) ([]LineResult, error)
+	// SaveImportProgress records p, in this transaction.
+	SaveImportProgress(ctx context.Context, p ImportProgress) error
 	Commit(ctx context.Context) error
 	// Rollback is safe after Commit, and works although ctx has ended.
 	Rollback(ctx context.Context) error
@@ -80,36 +80,4 @@ type Migration struct {
 	Version   int
 	Name      string
 	AppliedAt time.Time // zero: pending
-}
-
-// Line is one event of an import, with everything that a writer may set.
-type Line struct {
-	Aggregate   Ref
-	Event       NewEvent
-	Seq         int64 // 0: the next one
-	Actor       string
-	Reason      string
-	Correlation string
-	Key         string
-	KeyEvents   int
-	Metadata    json.RawMessage
-	CreatedAt   time.Time // zero: now
-	Correction  bool
-}
-
-// LineResult says what became of a line: stored, stored before with the same content, or refused.
-type LineResult struct {
-	Duplicate bool
-	Err       error // a typed error; nil: stored
-}
-
-// ImportProgress is a row of rea.imports.
-type ImportProgress struct {
-	Source     string // hash of the file's content
-	Name       string // of the file, for people
-	Lines      int64  // lines done with, from the first
-	Stored     int64
-	Duplicates int64
-	Rejected   int64
-	Done       bool
 }

@@ -70,14 +70,14 @@ func (tx *Tx) With(opts ...Option) *Tx {
 }
 
 // Append stores events of one aggregate, all or nothing, in one statement. Errors: *LimitError,
-// *PayloadError (both before any SQL), *KeyReusedError, *ConflictError, each leaving the transaction usable;
-// ErrRetry, ErrReadOnly and the driver's own errors end it.
+// *PayloadError (both before any SQL), *SchemaError, *KeyReusedError, *ConflictError, each leaving the transaction
+// usable; ErrRetry, ErrReadOnly and the driver's own errors end it.
 func (tx *Tx) Append(ctx context.Context, aggregate Ref, events ...NewEvent) (Receipt, error) {
 	call, err := tx.call(ctx, aggregate, events)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := tx.archive.store.Ready(ctx, true); err != nil {
+	if err := tx.session.Ready(ctx, true); err != nil {
 		return Receipt{}, err
 	}
 	return tx.session.Append(ctx, call)
@@ -123,22 +123,22 @@ func (c *Call) Normalize() error {
 }
 
 func (c *Call) checkLimits() error {
-	if n := len(c.Events); n == 0 || n > MaxCallEvents {
-		return &LimitError{What: "events", Limit: MaxCallEvents, Problem: fmt.Sprintf("of one call are 1 to %d, not %d", MaxCallEvents, n)}
-	}
 	if err := checkNames(c.Aggregate, c.Actor, c.Reason, c.Correlation, c.Key); err != nil {
 		return err
 	}
-	for _, e := range c.Events {
-		if err := checkEvent(e); err != nil {
-			return err
-		}
+	if n := len(c.Events); n == 0 || n > MaxCallEvents {
+		return &LimitError{What: "events", Limit: MaxCallEvents, Problem: fmt.Sprintf("of one call are 1 to %d, not %d", MaxCallEvents, n)}
 	}
 	if c.Expect != nil && *c.Expect < 0 {
 		return &LimitError{What: "expect", Problem: "is negative: 0 means that the aggregate must not exist"}
 	}
 	if c.Correction && (c.Actor == "" || c.Reason == "") {
 		return &LimitError{What: "correction", Problem: "needs an actor and a reason"}
+	}
+	for _, e := range c.Events {
+		if err := checkEvent(e); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -171,33 +171,6 @@ func checkEvent(e NewEvent) error {
 		return &LimitError{What: "event_version", Limit: 1<<31 - 1, Problem: fmt.Sprintf("is %d: it counts from 1", e.Version)}
 	}
 	return nil
-}
-
-// Normalize checks an import line as Call.Normalize does a call.
-func (l *Line) Normalize() error {
-	if err := checkNames(l.Aggregate, l.Actor, l.Reason, l.Correlation, l.Key); err != nil {
-		return err
-	}
-	if err := checkEvent(l.Event); err != nil {
-		return err
-	}
-	if !l.CreatedAt.IsZero() {
-		if err := checkTime("created_at", l.CreatedAt); err != nil {
-			return err
-		}
-	}
-	if l.Correction && (l.Actor == "" || l.Reason == "") {
-		return &LimitError{What: "correction", Problem: "needs an actor and a reason"}
-	}
-	payload, err := normalPayload(l.Event.Payload)
-	if err != nil {
-		return err
-	}
-	l.Event.Payload = payload
-	if l.Metadata != nil {
-		l.Metadata, err = NormalizeObject(l.Metadata, "metadata", MaxMetadataBytes)
-	}
-	return err
 }
 
 func normalPayload(payload json.RawMessage) (json.RawMessage, error) {

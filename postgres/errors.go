@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -41,9 +42,10 @@ func mapError(doing string, err error) error {
 	return fmt.Errorf("rea: %s: %w", doing, err)
 }
 
-// explain names a wrapper that formats queries itself: it drops the arguments, and the server misses $1.
+// explain names a wrapper that formats queries itself: it drops the arguments, and the server misses $1, or pgx
+// sees that they are too few.
 func (c sqlConn) explain(err error) error {
-	if sqlState(err) == "42P02" {
+	if sqlState(err) == "42P02" || err != nil && strings.HasSuffix(err.Error(), " arguments, got 0") {
 		return fmt.Errorf("%T formats queries itself and drops their arguments: pass the *sql.Tx inside it (for bun.Tx: tx.Tx): %w", c.db, err)
 	}
 	return err
@@ -103,7 +105,7 @@ func refusedLine(line rea.Line, err error) error {
 		if e.ConstraintName == "events_pkey" {
 			return nil // the sequence is behind the data
 		}
-		return &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: line.Seq}
+		return rea.ErrConflict // the caller finds out with what
 	case "23514":
 		return &rea.LimitError{Aggregate: line.Aggregate, What: e.ConstraintName, Problem: "is not held"}
 	case "22P02", "22P05", "22003", "22008":

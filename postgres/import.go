@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -84,7 +83,7 @@ JOIN rea.events e ON e.aggregate_type = l.aggregate_type AND e.aggregate_id = l.
 
 // Import stores lines set-wise. Where the database refuses the set, what is stored already is sorted out, and the
 // rest is halved until the refused lines stand alone; the order of lines stays.
-func (s *session) Import(ctx context.Context, lines []rea.Line) ([]rea.LineResult, error) {
+func (s *ownSession) Import(ctx context.Context, lines []rea.Line) ([]rea.LineResult, error) {
 	results := make([]rea.LineResult, len(lines))
 	todo := make([]int, len(lines))
 	for i := range todo {
@@ -93,7 +92,7 @@ func (s *session) Import(ctx context.Context, lines []rea.Line) ([]rea.LineResul
 	return results, s.importLines(ctx, lines, todo, results)
 }
 
-func (s *session) importLines(ctx context.Context, lines []rea.Line, todo []int, results []rea.LineResult) error {
+func (s *ownSession) importLines(ctx context.Context, lines []rea.Line, todo []int, results []rea.LineResult) error {
 	if len(todo) == 0 {
 		return nil
 	}
@@ -110,6 +109,8 @@ func (s *session) importLines(ctx context.Context, lines []rea.Line, todo []int,
 		return mapError("import", err)
 	case len(rest) < len(todo):
 		return s.importLines(ctx, lines, rest, results)
+	case len(rest) == 1 && sqlState(refused) == "23505":
+		return s.importLines(ctx, lines, rest, results) // lost a race, whose winner has committed: look again
 	case len(rest) == 1:
 		if results[rest[0]].Err = refusedLine(lines[rest[0]], refused); results[rest[0]].Err == nil {
 			return mapError("import", refused)
@@ -124,10 +125,7 @@ func (s *session) importLines(ctx context.Context, lines []rea.Line, todo []int,
 }
 
 // insertLines gives refused where a line was the reason, and leaves nothing of the set behind then.
-func (s *session) insertLines(ctx context.Context, lines []rea.Line) (refused, err error) {
-	if _, own := s.db.(pgxConn); !own {
-		return nil, fmt.Errorf("rea: import needs a transaction of REA's own (archive.Do)")
-	}
+func (s *ownSession) insertLines(ctx context.Context, lines []rea.Line) (refused, err error) {
 	if err := s.db.exec(ctx, "SAVEPOINT rea_import"); err != nil {
 		return nil, err
 	}
@@ -142,7 +140,7 @@ func (s *session) insertLines(ctx context.Context, lines []rea.Line) (refused, e
 }
 
 // sortOutStored decides the lines whose seq or key is stored already, and returns the others.
-func (s *session) sortOutStored(ctx context.Context, lines []rea.Line, todo []int, results []rea.LineResult) ([]int, error) {
+func (s *ownSession) sortOutStored(ctx context.Context, lines []rea.Line, todo []int, results []rea.LineResult) ([]int, error) {
 	if !anyNamed(lines, todo) {
 		return todo, nil
 	}
@@ -202,24 +200,28 @@ func nonZero[T comparable](v T) *T {
 	return &v
 }
 
-func (s *session) ImportProgress(ctx context.Context, source string) (rea.ImportProgress, error) {
-	p := rea.ImportProgress{Source: source}
-	// Two imports of one file take turns, a batch each; the lock ends with the transaction.
-	if err := s.db.exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))`, source); err != nil {
-		return p, mapError("read the progress of an import", err)
+// ImportProgress locks first: the line count that it reads is the one to go on from.
+func (s *ownSession) ImportProgress(ctx context.Context, source string) (rea.ImportProgress, error) {
+	if err := s.db.exec(ctx, `SELECT pg_advisory_xact_lock(7497057, hashtext($1::text))`, source); err != nil {
+		return rea.ImportProgress{}, mapError("wait for another import of the file", err)
 	}
+	return s.session.ImportProgress(ctx, source)
+}
+
+func (s *session) ImportProgress(ctx context.Context, source string) (rea.ImportProgress, error) {
+	var p rea.ImportProgress
 	err := each(ctx, s.db, func() error { return nil },
-		[]any{&p.Name, &p.Lines, &p.Stored, &p.Duplicates, &p.Rejected, &p.Done}, `
-SELECT i.name, i.lines, i.stored, i.duplicates, i.rejected, i.done FROM rea.imports i WHERE i.source = $1`, source)
+		[]any{&p.Source, &p.Name, &p.Lines, &p.Stored, &p.Duplicates, &p.Rejected, &p.Done}, `
+SELECT i.source, i.name, i.lines, i.stored, i.duplicates, i.rejected, i.done FROM rea.imports i WHERE i.source = $1`, source)
 	return p, mapError("read the progress of an import", err)
 }
 
-func (s *session) SaveImportProgress(ctx context.Context, p rea.ImportProgress) error {
+func (s *ownSession) SaveImportProgress(ctx context.Context, p rea.ImportProgress) error {
 	err := s.db.exec(ctx, `
 INSERT INTO rea.imports (source, name, lines, stored, duplicates, rejected, done)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (source) DO UPDATE
-SET lines = excluded.lines, stored = excluded.stored, duplicates = excluded.duplicates, rejected = excluded.rejected,
+SET name = excluded.name, lines = excluded.lines, stored = excluded.stored, duplicates = excluded.duplicates, rejected = excluded.rejected,
     done = excluded.done, updated_at = clock_timestamp()`,
 		p.Source, strings.ToValidUTF8(p.Name, "?"), p.Lines, p.Stored, p.Duplicates, p.Rejected, p.Done)
 	return mapError("record the progress of an import", err)

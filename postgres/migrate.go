@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/internal/migration"
@@ -32,16 +32,6 @@ const migrationLock = `SET LOCAL search_path = pg_catalog, pg_temp;
 SELECT pg_advisory_xact_lock(7497057, 2)`
 
 const recordSQL = `INSERT INTO rea.schema_migrations (version, name, checksum) VALUES `
-
-// schemaVersion is the newest applied version; 0: no schema.
-func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (int, error) {
-	var version int
-	err := pool.QueryRow(ctx, `SELECT coalesce(max(m.version), 0) FROM rea.schema_migrations m`).Scan(&version)
-	if state := sqlState(err); state == "42P01" || state == "3F000" {
-		return 0, nil
-	}
-	return version, mapError("read the schema version", err)
-}
 
 type applied struct {
 	checksum string
@@ -67,11 +57,22 @@ func appliedSteps(ctx context.Context, tx pgx.Tx) (map[int]applied, error) {
 	return found, err
 }
 
+func checkSums(found map[int]applied) error {
+	sums := make(map[int]string, len(found))
+	for version, a := range found {
+		sums[version] = a.checksum
+	}
+	return migration.Check(steps, sums)
+}
+
 func (s *store) Migrations(ctx context.Context) ([]rea.Migration, error) {
 	var list []rea.Migration
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		found, err := appliedSteps(ctx, tx)
 		if err != nil {
+			return err
+		}
+		if err := checkSums(found); err != nil {
 			return err
 		}
 		for _, step := range steps {
@@ -108,25 +109,16 @@ func (s *store) Migrate(ctx context.Context, report func(rea.Migration)) error {
 			report(rea.Migration{Version: step.Version, Name: step.Name, AppliedAt: time.Now().UTC()})
 		}
 	}
+	prefix, err := s.rolePrefix(ctx)
+	if err != nil {
+		return err
+	}
 	if !changed {
-		if missing, err := s.rolesMissing(ctx); err != nil || !missing {
+		if missing, err := s.rolesMissing(ctx, prefix); err != nil || !missing {
 			return err
 		}
 	}
-	return s.installRoles(ctx)
-}
-
-// rolesMissing: the login may make or record roles that a migration before it could not, or was killed before it did.
-func (s *store) rolesMissing(ctx context.Context) (missing bool, err error) {
-	err = s.pool.QueryRow(ctx, `
-SELECT pg_catalog.has_function_privilege('rea.install_roles(text)', 'EXECUTE') AND pg_catalog.count(k.kind) < 5
-       AND (me.rolcreaterole OR me.rolsuper
-            OR pg_catalog.count(k.kind) < (SELECT pg_catalog.count(*) FROM pg_catalog.pg_roles p
-                                           WHERE p.rolname::text = ANY (SELECT $1 || '_' || x.kind FROM pg_catalog.unnest('{owner,writer,importer,operator,reader}'::text[]) x(kind))))
-FROM pg_catalog.pg_roles me LEFT JOIN rea.roles k ON true
-WHERE me.rolname = current_user
-GROUP BY me.rolcreaterole, me.rolsuper`, s.config.RolePrefix).Scan(&missing)
-	return missing, mapError("read the roles", err)
+	return s.installRoles(ctx, prefix)
 }
 
 func (s *store) checkServer(ctx context.Context) error {
@@ -158,11 +150,7 @@ func (s *store) applyNext(ctx context.Context) (*migration.Step, error) {
 		if len(found) > len(steps) {
 			return &rea.SchemaError{Found: len(found), Known: len(steps)}
 		}
-		sums := make(map[int]string, len(found))
-		for version, a := range found {
-			sums[version] = a.checksum
-		}
-		if err := migration.Check(steps, sums); err != nil || len(found) == len(steps) {
+		if err := checkSums(found); err != nil || len(found) == len(steps) {
 			return err
 		}
 		step := steps[len(found)]
@@ -182,25 +170,6 @@ func (s *store) applyNext(ctx context.Context) (*migration.Step, error) {
 	return next, mapError("migrate", err)
 }
 
-// installRoles makes the roles and grants; what the login may not do is a warning, not an error.
-func (s *store) installRoles(ctx context.Context) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, migrationLock, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, `SELECT r FROM rea.install_roles($1) r`, s.config.RolePrefix)
-		if err != nil {
-			return err
-		}
-		notes, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		for _, note := range notes {
-			s.logger().WarnContext(ctx, "rea: "+note)
-		}
-		return err
-	})
-	return mapError("install roles", err)
-}
-
 // MigrationSQL prints what Migrate runs on an empty database, with the roles at the end.
 func (s *store) MigrationSQL() string {
 	var b strings.Builder
@@ -208,9 +177,6 @@ func (s *store) MigrationSQL() string {
 	for _, step := range steps {
 		fmt.Fprintf(&b, "\n-- %04d_%s\n%s\n%s(%d, '%s', '%s');\n", step.Version, step.Name, step.SQL, recordSQL, step.Version, step.Name, step.Checksum)
 	}
-	fmt.Fprintf(&b, "\nSELECT r FROM rea.install_roles('%s') r;\nCOMMIT;\n", s.config.RolePrefix)
+	fmt.Fprintf(&b, "\nSELECT r FROM rea.install_roles('%s') r;\nCOMMIT;\n", cmp.Or(s.config.RolePrefix, defaultPrefix))
 	return b.String()
 }
-
-// SchemaVersion is the newest version of the schema that this program knows.
-func SchemaVersion() int { return len(steps) }

@@ -27,7 +27,8 @@ type Config struct {
 	rea.Config
 
 	// RolePrefix begins the names of the roles that Migrate makes and grants to: PREFIX_owner, PREFIX_writer,
-	// PREFIX_importer, PREFIX_operator, PREFIX_reader. Lower-case letters, digits and _. "": rea.
+	// PREFIX_importer, PREFIX_operator, PREFIX_reader. Lower-case letters, digits and _. "": the one that the
+	// archive has, at first rea.
 	RolePrefix string
 }
 
@@ -42,9 +43,8 @@ type store struct {
 	pool      *pgxpool.Pool
 	owned     bool // the pool is ours to close
 	config    Config
-	known     int          // newest schema version of this program
-	found     atomic.Int64 // schema version in the database where it is at least known; 0: look again
-	isolation atomic.Bool  // the server's default isolation is not READ COMMITTED: the pass says it
+	schema    atomic.Pointer[lookedAt]
+	isolation atomic.Bool // the server's default isolation is not READ COMMITTED: the pass says it
 }
 
 // Pgx is what REA needs of a pgx connection: pgx.Tx, *pgx.Conn and *pgxpool.Pool have it.
@@ -82,60 +82,39 @@ var rolePrefix = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}$`)
 
 // New uses a pool that the program has already, and that Close leaves open.
 func New(pool *pgxpool.Pool, config Config) (*Archive, error) {
-	if config.RolePrefix == "" {
-		config.RolePrefix = "rea"
-	}
-	if !rolePrefix.MatchString(config.RolePrefix) {
+	if config.RolePrefix != "" && !rolePrefix.MatchString(config.RolePrefix) {
 		return nil, &rea.LimitError{What: "role prefix", Limit: 41, Problem: "is not made of lower-case letters, digits and _"}
 	}
-	s := &store{pool: pool, config: config, known: len(steps)}
+	s := &store{pool: pool, config: config}
 	return &Archive{Archive: rea.New(s, config.Config), store: s}, nil
 }
 
 // Tx makes the user's own pgx transaction (or connection) into a Tx of this archive. REA never ends it.
 func (a *Archive) Tx(tx Pgx) *rea.Tx {
-	return a.Join(&session{db: pgxConn{tx}})
+	return a.Join(&session{store: a.store, db: pgxConn{tx}})
 }
 
 // SQLTx does the same for anything with the two methods of *sql.Tx, whichever driver is under it.
 // A wrapper that formats queries itself and drops the arguments (bun.Tx) is named in the first error:
 // pass the *sql.Tx inside it.
 func (a *Archive) SQLTx(tx SQL) *rea.Tx {
-	return a.Join(&session{db: sqlConn{tx}})
+	return a.Join(&session{store: a.store, db: sqlConn{tx}})
 }
 
-func (s *store) Autocommit() rea.Session { return &session{db: pgxConn{s.pool}} }
+func (s *store) Autocommit() rea.Session { return &session{store: s, db: pgxConn{s.pool}} }
 
 func (s *store) Begin(ctx context.Context) (rea.OwnSession, error) {
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, mapError("begin", err)
 	}
-	return &ownSession{session: session{db: pgxConn{tx}}, tx: tx}, nil
+	return &ownSession{session: session{store: s, db: pgxConn{tx}}, tx: tx}, nil
 }
 
 func (s *store) Close() {
 	if s.owned {
 		s.pool.Close()
 	}
-}
-
-// Ready compares the schema's version once; a database that has what this program needs is not asked again.
-func (s *store) Ready(ctx context.Context, write bool) error {
-	found := int(s.found.Load())
-	if found == 0 {
-		var err error
-		if found, err = schemaVersion(ctx, s.pool); err != nil {
-			return err
-		}
-		if found >= s.known {
-			s.found.Store(int64(found))
-		}
-	}
-	if found < s.known || (found > s.known && write) {
-		return &rea.SchemaError{Found: found, Known: s.known}
-	}
-	return nil
 }
 
 // The pass is a statement of its own, in READ COMMITTED.

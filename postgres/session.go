@@ -9,7 +9,10 @@ import (
 )
 
 // session implements rea.Session over either door.
-type session struct{ db conn }
+type session struct {
+	store *store
+	db    conn
+}
 
 // appendSQL is the one statement of an append. The aggregate's last seq and the key are found through
 // events_aggregate_seq_key and events_idempotency_key.

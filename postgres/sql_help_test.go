@@ -192,3 +192,11 @@ func stateOf(err error) string {
 	}
 	return fmt.Sprint(err)
 }
+
+func hintOf(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}

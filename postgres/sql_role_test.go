@@ -243,3 +243,37 @@ func TestWhoeverInstalledWithoutOtherRolesMayUninstall(t *testing.T) {
 	}
 	s.want("0", `SELECT count(*) FROM pg_namespace WHERE nspname = 'rea'`)
 }
+
+func TestALoginThatMayMakeRolesHandsTheTablesOver(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Empty(t)
+	s := connect(t, url)
+	name := s.text(`SELECT current_database()`) // roles belong to the cluster: other tests have their own
+	s.do(`CREATE ROLE ` + name + ` LOGIN CREATEROLE; GRANT CREATE ON DATABASE ` + name + ` TO ` + name)
+	pool := poolOf(t, url, name)
+	prefix := "p" + name[len(name)-12:]
+	a, err := postgres.New(pool, postgres.Config{RolePrefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.want(prefix+"_owner", `SELECT tableowner FROM pg_tables WHERE schemaname = 'rea' AND tablename = 'events'`)
+	s.want("", `SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'rea'::regnamespace AND p.proowner::regrole::text <> $1`, prefix+"_owner")
+	put(t, a.Autocommit(), order1, "OrderPlaced")
+
+	other, err := postgres.New(pool, postgres.Config{RolePrefix: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Migrate(t.Context(), nil); err == nil {
+		t.Errorf("migrate with another prefix: error = nil, want a refusal that names %s_", prefix)
+	}
+	pool.Close()
+	s.do(`DROP SCHEMA rea CASCADE; REVOKE ALL ON DATABASE ` + name + ` FROM ` + name)
+	for _, kind := range []string{"owner", "writer", "importer", "operator", "reader"} {
+		s.do(`DROP ROLE ` + prefix + `_` + kind)
+	}
+	s.do(`DROP ROLE ` + name)
+}

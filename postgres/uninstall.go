@@ -30,6 +30,11 @@ func (s *store) Uninstall(ctx context.Context, events int64) error {
 		if _, err := tx.Exec(ctx, migrationLock+`; LOCK TABLE rea.events IN ACCESS EXCLUSIVE MODE`, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
+		if found, err := appliedSteps(ctx, tx); err != nil {
+			return err
+		} else if len(found) > len(steps) {
+			return &rea.SchemaError{Found: len(found), Known: len(steps)}
+		}
 		var stored int64
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM rea.events`).Scan(&stored); err != nil {
 			return err
@@ -65,7 +70,7 @@ func (s *store) Uninstall(ctx context.Context, events int64) error {
 	if rea.Code(err) != "" {
 		return err
 	}
-	s.found.Store(0)
+	s.schema.Store(nil)
 	return mapError("uninstall", err)
 }
 

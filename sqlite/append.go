@@ -29,9 +29,9 @@ SELECT coalesce((SELECT max(version) FROM rea_schema_migrations), 0),
 func (s *session) head(ctx context.Context, aggregate rea.Ref, key string) (h head, err error) {
 	err = one(ctx, s.db, []any{&h.version, &h.seq, &h.keySeq, &h.keyEvents, &h.id},
 		headOfSQL, aggregate.Type, aggregate.ID, optional(key))
-	if err == nil && h.version != s.store.known {
+	if err == nil && h.version != len(steps) {
 		s.store.found.Store(0)
-		return h, &rea.SchemaError{Found: h.version, Known: s.store.known}
+		return h, &rea.SchemaError{Found: h.version, Known: len(steps)}
 	}
 	return h, s.store.mapError("append to "+aggregate.String(), err)
 }

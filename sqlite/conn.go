@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -33,10 +34,11 @@ const readers = 8
 
 // reader reads what is committed. It waits for writers only where the file is not in WAL mode.
 type reader struct {
-	path string // absolute
-	db   *sql.DB
-	mu   sync.Mutex
-	stmt map[string]*sql.Stmt
+	path   string // absolute
+	db     *sql.DB
+	frozen os.FileInfo // the file at freeze; nil: read with SQLite's locks, as always where that is possible
+	mu     sync.Mutex
+	stmt   map[string]*sql.Stmt
 }
 
 func newReader(path string, busy time.Duration) (*reader, error) {
@@ -53,6 +55,9 @@ func (r *reader) close() { _ = r.db.Close() }
 
 // QueryContext prepares each text once on each connection.
 func (r *reader) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := r.still(); err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	stmt := r.stmt[query]
 	r.mu.Unlock()
@@ -143,5 +148,11 @@ func each(ctx context.Context, db SQL, fn func() error, dest []any, query string
 			return err
 		}
 	}
-	return errors.Join(rows.Err(), rows.Close())
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	if r, ok := db.(*reader); ok {
+		return r.still()
+	}
+	return nil
 }

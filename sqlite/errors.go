@@ -49,8 +49,34 @@ func isBusy(err error) bool {
 	return false
 }
 
+// readOnlyError says that this program may not write the file. It answers errors.Is for rea.ErrReadOnly.
+type readOnlyError struct {
+	doing, file string
+	err         error
+}
+
+func (e *readOnlyError) Error() string {
+	return fmt.Sprintf("rea: %s: %s is read-only here: writing takes the right to write to the file and to its folder", e.doing, e.file)
+}
+
+func (e *readOnlyError) Is(target error) bool { return target == rea.ErrReadOnly }
+func (e *readOnlyError) Unwrap() error        { return e.err }
+
+// reason is err without the name of the file, which its caller has said.
+func reason(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
 // mapError says what was being done and gives the class that callers branch on.
 func (s *store) mapError(doing string, err error) error {
+	it := s.path
+	if strings.HasSuffix(doing, s.path) {
+		it = "it"
+	}
 	var busy *BusyError
 	switch {
 	case err == nil:
@@ -63,23 +89,23 @@ func (s *store) mapError(doing string, err error) error {
 	}
 	switch resultCode(err) {
 	case sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("rea: %s: %s is no SQLite database (or an encrypted one): %w", doing, s.path, err)
+		return fmt.Errorf("rea: %s: %s is no SQLite database (or an encrypted one): %w", doing, it, err)
 	case sqlite3.SQLITE_CANTOPEN:
 		if _, stat := os.Stat(s.reader.path); errors.Is(stat, os.ErrNotExist) {
-			return &rea.SchemaError{Known: s.known}
+			return &rea.SchemaError{Known: len(steps)}
 		}
-		return fmt.Errorf("rea: %s: %s cannot be opened: the program needs the right to write to the file and to its folder: %w", doing, s.path, err)
+		return fmt.Errorf("rea: %s: %s cannot be opened: reading takes the right to read the file and, while others write, to write to its folder; writing takes both: %w", doing, it, err)
 	case sqlite3.SQLITE_READONLY:
-		return fmt.Errorf("rea: %s: %s: %w (%w)", doing, s.path, rea.ErrReadOnly, err)
+		return &readOnlyError{doing, it, err}
 	case sqlite3.SQLITE_FULL:
 		return fmt.Errorf("rea: %s: no space left for %s, nothing was stored: %w", doing, s.path, err)
 	}
 	switch message := err.Error(); {
 	case strings.Contains(message, "no such table: rea_"):
 		s.found.Store(0)
-		return &rea.SchemaError{Known: s.known}
+		return &rea.SchemaError{Known: len(steps)}
 	case strings.Contains(message, "readonly database"):
-		return fmt.Errorf("rea: %s: %s: %w (%w)", doing, s.path, rea.ErrReadOnly, err)
+		return &readOnlyError{doing, it, err}
 	case strings.Contains(message, "RE007 immutable: UPDATE"):
 		return fmt.Errorf("rea: %s: %w", doing, &rea.ImmutableError{Operation: "UPDATE"})
 	case strings.Contains(message, "RE007 immutable: DELETE"):

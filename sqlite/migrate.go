@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -109,6 +110,9 @@ func (s *store) Migrate(ctx context.Context, report func(rea.Migration)) error {
 	}
 	defer w.close()
 	if err := s.useWAL(ctx, w); err != nil {
+		if _, stat := os.Stat(s.reader.path); stat != nil {
+			return s.cannotMake(err)
+		}
 		return s.mapError("migrate", err)
 	}
 	for {
@@ -122,12 +126,32 @@ func (s *store) Migrate(ctx context.Context, report func(rea.Migration)) error {
 	}
 }
 
+// cannotMake says why there is no file: SQLite itself says no more than that it could not open one.
+func (s *store) cannotMake(err error) error {
+	folder := filepath.Dir(s.reader.path)
+	info, why := os.Stat(folder)
+	switch {
+	case errors.Is(why, os.ErrNotExist):
+		return fmt.Errorf("rea: %s cannot be made: the folder %s does not exist", s.path, filepath.Dir(s.path))
+	case why == nil && !info.IsDir():
+		return fmt.Errorf("rea: %s cannot be made: %s is no folder", s.path, filepath.Dir(s.path))
+	case why == nil:
+		var probe *os.File
+		if probe, why = os.CreateTemp(folder, ".rea-*"); why == nil {
+			_ = probe.Close()
+			_ = os.Remove(probe.Name())
+			return s.mapError("migrate", err)
+		}
+	}
+	return fmt.Errorf("rea: %s cannot be made: %s: %w", s.path, folder, reason(why))
+}
+
 func (s *store) upToDate(list []applied) (bool, error) {
 	found := newest(list)
-	if found > s.known {
-		return false, &rea.SchemaError{Found: found, Known: s.known}
+	if found > len(steps) {
+		return false, &rea.SchemaError{Found: found, Known: len(steps)}
 	}
-	return found == s.known, nil
+	return found == len(steps), nil
 }
 
 // useWAL sets what the file keeps for ever: readers and the writer do not wait for each other. It is not
@@ -203,7 +227,7 @@ DROP TABLE IF EXISTS rea_schema_migrations;`
 // Uninstall drops what the migrations have made, and no table of somebody else's that begins with rea_ too.
 func (s *store) Uninstall(ctx context.Context, events int64) error {
 	if _, err := os.Stat(s.reader.path); errors.Is(err, os.ErrNotExist) {
-		return &rea.SchemaError{Known: s.known}
+		return &rea.SchemaError{Known: len(steps)}
 	}
 	if err := s.writer.begin(ctx); err != nil {
 		return s.mapError("uninstall", err)
@@ -221,8 +245,8 @@ func (s *store) uninstall(ctx context.Context, events int64) error {
 	if err != nil {
 		return err
 	}
-	if found := newest(list); found == 0 || found > s.known {
-		return &rea.SchemaError{Found: found, Known: s.known}
+	if found := newest(list); found == 0 || found > len(steps) {
+		return &rea.SchemaError{Found: found, Known: len(steps)}
 	}
 	var stored int64
 	if err := one(ctx, s.writer, []any{&stored}, countSQL); err != nil {

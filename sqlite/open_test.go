@@ -77,8 +77,9 @@ func TestOpenMakesNoFile(t *testing.T) {
 func TestMigrateWithoutAFolderSaysSo(t *testing.T) {
 	t.Parallel()
 	archive := openAt(t, filepath.Join(t.TempDir(), "none", "rea.db"), Config{})
-	if err := archive.Migrate(t.Context(), nil); err == nil {
-		t.Error("no error")
+	err := archive.Migrate(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "cannot be made: the folder") || errors.Is(err, rea.ErrNoSchema) {
+		t.Errorf("Migrate: %v, want that the folder does not exist", err)
 	}
 }
 

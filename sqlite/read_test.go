@@ -57,7 +57,11 @@ func TestFilters(t *testing.T) {
 			CreatedAt: at.Add(time.Duration(i) * time.Microsecond),
 		})
 	}
-	if _, err := archive.Autocommit().Import(t.Context(), lines); err != nil {
+	err := archive.Do(t.Context(), func(tx *rea.Tx) error {
+		_, err := tx.Import(t.Context(), lines)
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	// Old names of an event, among them one that is no other's.

@@ -20,6 +20,9 @@ type session struct {
 	first   int64 // id of the first event of this transaction, in one of ours; 0: not known yet
 }
 
+// Ready asks through a connection of its own.
+func (s *session) Ready(ctx context.Context, write bool) error { return s.store.ready(ctx, write) }
+
 // headWait bounds the look at what is committed, which waits only where the file is not in WAL mode.
 const headWait = 100 * time.Millisecond
 
@@ -154,28 +157,8 @@ func (a *autocommit) Head(ctx context.Context) (int64, error) { return a.reading
 
 func (a *autocommit) Count(ctx context.Context) (int64, error) { return a.reading().Count(ctx) }
 
-func (a *autocommit) Import(ctx context.Context, lines []rea.Line) (results []rea.LineResult, err error) {
-	err = a.store.write(ctx, func(s rea.Session) error { results, err = s.Import(ctx, lines); return err })
-	return results, err
-}
+func (a *autocommit) Ready(ctx context.Context, write bool) error { return a.store.ready(ctx, write) }
 
 func (a *autocommit) ImportProgress(ctx context.Context, source string) (rea.ImportProgress, error) {
 	return a.reading().ImportProgress(ctx, source)
-}
-
-func (a *autocommit) SaveImportProgress(ctx context.Context, p rea.ImportProgress) error {
-	return a.store.write(ctx, func(s rea.Session) error { return s.SaveImportProgress(ctx, p) })
-}
-
-// write runs fn in a transaction of its own.
-func (s *store) write(ctx context.Context, fn func(rea.Session) error) error {
-	session, err := s.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = session.Rollback(ctx) }()
-	if err := fn(session); err != nil {
-		return err
-	}
-	return session.Commit(ctx)
 }

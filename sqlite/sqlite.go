@@ -54,12 +54,12 @@ type store struct {
 	reader *reader
 	writer *writer
 	group  group
-	known  int          // newest schema version of this program
 	found  atomic.Int64 // schema version in the file where it is known; 0: look again
 }
 
 // Open opens the file at path. Neither the file nor the schema need be there yet: Migrate makes both. A file that
-// is no SQLite database, or one that is not in UTF-8, is an error.
+// is no SQLite database, or one that is not in UTF-8, is an error. One in a folder that is read-only for this
+// program can be read while nobody else has it open.
 func Open(ctx context.Context, path string, config Config) (*Archive, error) {
 	if path == "" || path == ":memory:" {
 		return nil, fmt.Errorf("rea: open %q: an archive needs a file: for a passing one, use a file in a temporary folder", path)
@@ -71,7 +71,7 @@ func Open(ctx context.Context, path string, config Config) (*Archive, error) {
 	if config.Busy <= 0 {
 		config.Busy = 10 * time.Second
 	}
-	s := &store{path: path, busy: config.Busy, known: len(steps)}
+	s := &store{path: path, busy: config.Busy}
 	if s.reader, err = newReader(absolute, config.Busy); err != nil {
 		return nil, fmt.Errorf("rea: open %s: %w", path, err)
 	}
@@ -93,12 +93,21 @@ func (s *store) look(ctx context.Context) error {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("rea: open %s: %w", s.path, err)
+		return fmt.Errorf("rea: open %s: %w", s.path, reason(err))
 	case info.IsDir():
 		return fmt.Errorf("rea: open %s: it is a folder", s.path)
 	}
+	const tablesSQL = "SELECT count(*) FROM sqlite_master"
 	var tables int
-	if err := one(ctx, s.reader, []any{&tables}, "SELECT count(*) FROM sqlite_master"); err != nil {
+	err = one(ctx, s.reader, []any{&tables}, tablesSQL)
+	if lacksFolder(err) {
+		if frozen := s.reader.freeze(ctx); frozen == nil {
+			err = one(ctx, s.reader, []any{&tables}, tablesSQL)
+		} else if resultCode(frozen) == 0 {
+			return fmt.Errorf("rea: open %s: %w", s.path, frozen)
+		}
+	}
+	if err != nil {
 		return s.mapError("open "+s.path, err)
 	}
 	var encoding string
@@ -128,21 +137,21 @@ func (s *store) Begin(ctx context.Context) (rea.OwnSession, error) {
 	return &ownSession{session: session{store: s, db: s.writer}}, nil
 }
 
-// Ready compares the schema's version once; a file that has what this program needs is not asked again, but
+// ready compares the schema's version once; a file that has what this program needs is not asked again, but
 // every append looks at the version in its own transaction.
-func (s *store) Ready(ctx context.Context, write bool) error {
+func (s *store) ready(ctx context.Context, write bool) error {
 	found := int(s.found.Load())
 	if found == 0 {
 		var err error
 		if found, err = s.schemaVersion(ctx); err != nil {
 			return err
 		}
-		if found == s.known {
+		if found == len(steps) {
 			s.found.Store(int64(found))
 		}
 	}
-	if found < s.known || (found > s.known && write) {
-		return &rea.SchemaError{Found: found, Known: s.known}
+	if found < len(steps) || (found > len(steps) && write) {
+		return &rea.SchemaError{Found: found, Known: len(steps)}
 	}
 	return nil
 }

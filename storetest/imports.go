@@ -235,6 +235,6 @@ var progress = []clause{
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "progress of another file", other.Lines+other.Stored, 0)
+		same(t, "progress of another file", other, rea.ImportProgress{})
 	}},
 }

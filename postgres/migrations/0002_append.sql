@@ -68,8 +68,9 @@ BEGIN
             RETURN rea.refusal('limit', format('event_type of events[%s] is not 1 to 200 bytes without control characters or spaces at the ends', i),
                                aggregate_type, aggregate_id, jsonb_build_object('what', 'event_type', 'limit', 200, 'path', format('events[%s]', i)));
         END IF;
-        IF NOT coalesce(event ->> 'event_version', '1') ~ '^[0-9]{1,10}$'
-           OR NOT coalesce(event ->> 'event_version', '1')::numeric BETWEEN 1 AND 2147483647 THEN
+        IF jsonb_typeof(event -> 'event_version') NOT IN ('number', 'null')
+           OR NOT coalesce((event ->> 'event_version')::numeric BETWEEN 1 AND 2147483647, true)
+           OR (event ->> 'event_version')::numeric % 1 <> 0 THEN
             RETURN rea.refusal('limit', format('event_version of events[%s] is no whole number from 1', i),
                                aggregate_type, aggregate_id, jsonb_build_object('what', 'event_version', 'limit', 2147483647, 'path', format('events[%s]', i)));
         END IF;
@@ -80,14 +81,20 @@ BEGIN
             RETURN rea.refusal('bad_payload', format('events[%s] has a key other than event_type, event_version, payload', i),
                                aggregate_type, aggregate_id, jsonb_build_object('path', format('$[%s]', i)));
         END IF;
-        IF NOT rea.object_ok(coalesce(event -> 'payload', '{}'), 16777216) THEN
-            RETURN rea.refusal('bad_payload', format('payload of events[%s] is no JSON object, or is more than 16 MiB or 900 deep', i),
+        IF jsonb_typeof(event -> 'payload') <> 'object' THEN
+            RETURN rea.refusal('bad_payload', format('payload of events[%s] is no JSON object', i),
                                aggregate_type, aggregate_id, jsonb_build_object('path', format('$[%s].payload', i)));
         END IF;
+        IF NOT rea.size_ok(event -> 'payload', 16777216) THEN
+            RETURN rea.refusal('limit', format('payload of events[%s] is more than 16 MiB of text, or 900 deep', i),
+                               aggregate_type, aggregate_id, jsonb_build_object('what', 'payload', 'limit', 16777216, 'path', format('$[%s].payload', i)));
+        END IF;
     END LOOP;
-    IF NOT rea.object_ok(metadata, 65536) THEN
-        RETURN rea.refusal('bad_payload', 'metadata is no JSON object, or is more than 64 KiB or 900 deep',
-                           aggregate_type, aggregate_id, '{"path": "metadata"}');
+    IF jsonb_typeof(metadata) <> 'object' THEN
+        RETURN rea.refusal('bad_payload', 'metadata is no JSON object', aggregate_type, aggregate_id, '{"path": "metadata"}');
+    END IF;
+    IF NOT rea.size_ok(metadata, 65536) THEN
+        RETURN rea.refusal('limit', 'metadata is more than 64 KiB of text, or 900 deep', aggregate_type, aggregate_id, '{"what": "metadata", "limit": 65536}');
     END IF;
     RETURN NULL;
 END
@@ -166,14 +173,14 @@ BEGIN
         IF correction THEN
             INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
                 actor_id, reason, correlation_id, idempotency_key, key_events, metadata, correction)
-            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::int, 1),
+            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::numeric::int, 1),
                 coalesce(event -> 'payload', '{}'), actor, reason, correlation, key, CASE WHEN key IS NOT NULL THEN n END, metadata, true)
             ON CONFLICT DO NOTHING
             RETURNING id, seq, status INTO id, seq, status;
         ELSE
             INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
                 actor_id, reason, correlation_id, idempotency_key, key_events, metadata)
-            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::int, 1),
+            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::numeric::int, 1),
                 coalesce(event -> 'payload', '{}'), actor, reason, correlation, key, CASE WHEN key IS NOT NULL THEN n END, metadata)
             ON CONFLICT DO NOTHING
             RETURNING id, seq, status INTO id, seq, status;
@@ -186,14 +193,14 @@ BEGIN
     IF n > 1 AND correction THEN
         RETURN QUERY INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
             actor_id, reason, correlation_id, metadata, correction)
-        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::int, 1),
+        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::numeric::int, 1),
             coalesce(x.event -> 'payload', '{}'), actor, reason, correlation, metadata, true
         FROM jsonb_array_elements(events) WITH ORDINALITY x(event, n) WHERE x.n > 1
         RETURNING id, seq, status, false, NULL::text, NULL::jsonb;
     ELSIF n > 1 THEN
         RETURN QUERY INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
             actor_id, reason, correlation_id, metadata)
-        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::int, 1),
+        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::numeric::int, 1),
             coalesce(x.event -> 'payload', '{}'), actor, reason, correlation, metadata
         FROM jsonb_array_elements(events) WITH ORDINALITY x(event, n) WHERE x.n > 1
         RETURNING id, seq, status, false, NULL::text, NULL::jsonb;
@@ -211,7 +218,7 @@ CREATE FUNCTION rea.same_content(aggregate_type text, aggregate_id text, first b
 AS $$
     SELECT same_content.key_events = jsonb_array_length(events) AND bool_and(coalesce(
                e.event_type = x.event ->> 'event_type'
-               AND e.event_version = coalesce((x.event ->> 'event_version')::int, e.event_version)
+               AND e.event_version = coalesce((x.event ->> 'event_version')::numeric::int, e.event_version)
                AND e.payload = coalesce(x.event -> 'payload', '{}'), false))
     FROM jsonb_array_elements(events) WITH ORDINALITY x(event, n)
     LEFT JOIN rea.events e ON e.aggregate_type = same_content.aggregate_type AND e.aggregate_id = same_content.aggregate_id

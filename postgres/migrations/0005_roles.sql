@@ -52,7 +52,8 @@ BEGIN
     -- The owner last: afterwards the installer may have no rights left here.
     IF EXISTS (SELECT FROM rea.roles k WHERE k.kind = 'owner' AND k.role_name = owner_role) THEN
         BEGIN
-            IF NOT pg_has_role(current_user, owner_role, 'MEMBER') THEN
+            -- from version 16 on, who made a role is a member, and yet may not act as it
+            IF NOT pg_has_role(current_user, owner_role, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) THEN
                 EXECUTE format('GRANT %I TO CURRENT_USER', owner_role);
             END IF;
             EXECUTE format('ALTER SCHEMA rea OWNER TO %I', owner_role);
