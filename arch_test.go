@@ -22,6 +22,7 @@ var layers = map[string]int{
 
 	"internal/migration": 0,
 	"internal/pgtest":    1,
+	"catalog":            1, // rea.yaml is read without a database
 
 	"internal/pgtest/with": 2,
 	"postgres":             2,

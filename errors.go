@@ -16,6 +16,10 @@ func (r refusal) Error() string { return "rea: " + string(r) }
 var (
 	// ErrConflict: the aggregate is not at the seq that the caller expected (SQLSTATE RE001).
 	ErrConflict error = refusal("conflict")
+	// ErrIllegalStep: the state machine does not allow the event in the aggregate's status (SQLSTATE RE002).
+	ErrIllegalStep error = refusal("illegal_step")
+	// ErrUnknownType: an event type or version that the catalog does not know (SQLSTATE RE006).
+	ErrUnknownType error = refusal("unknown_type")
 	// ErrKeyReused: the idempotency key stands on another content (SQLSTATE RE003).
 	ErrKeyReused error = refusal("key_reused")
 	// ErrBadPayload: a payload or metadata that jsonb could not hold without loss (SQLSTATE RE004).
@@ -47,7 +51,7 @@ var (
 // Code gives the class of err as one word ("conflict", "limit"...), or "" where err is none of REA's.
 func Code(err error) string {
 	for _, class := range []error{
-		ErrConflict, ErrKeyReused, ErrBadPayload, ErrLimit, ErrImmutable, ErrHole,
+		ErrConflict, ErrIllegalStep, ErrUnknownType, ErrKeyReused, ErrBadPayload, ErrLimit, ErrImmutable, ErrHole,
 		ErrNewerSchema, ErrNoSchema, ErrNotFound, ErrNoSuchSeq, ErrRetry, ErrReadOnly, ErrNotConfirmed,
 	} {
 		if errors.Is(err, class) {

@@ -3,6 +3,7 @@ module github.com/realtime-event-archive/rea
 go 1.26.0
 
 require (
+	github.com/goccy/go-yaml v1.19.2
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/lib/pq v1.12.3
 	github.com/mattn/go-runewidth v0.0.30

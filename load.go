@@ -3,6 +3,7 @@ package rea
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -95,6 +96,9 @@ func LoadAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldF
 			break
 		}
 		if loaded.State, err = fold(loaded.State, e); err != nil {
+			if errors.As(err, new(*UnknownTypeError)) || errors.As(err, new(*UpcastError)) {
+				return nil, err // names all of it
+			}
 			return nil, fmt.Errorf("rea: fold %s seq %d (%s version %d): %w", aggregate, e.Seq, e.Type, e.Version, err)
 		}
 		loaded.Seq, loaded.Last = e.Seq, e

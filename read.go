@@ -23,13 +23,17 @@ type Filter struct {
 	Until       time.Time // created_at before; zero: no bound
 	After       int64     // position above this one
 	Limit       int       // at most so many events; 0: all
+	Catalog     *Catalog  // Event stands for its old names in this catalog too; nil: for itself alone
 }
 
 // Selective reports whether f leaves events out by anything but their position.
 func (f Filter) Selective() bool {
-	f.After, f.Limit = 0, 0
+	f.After, f.Limit, f.Catalog = 0, 0, nil
 	return f != Filter{}
 }
+
+// Aliases gives the names under which Event is selected beside its own.
+func (f Filter) Aliases() []string { return f.Catalog.Aliases(f.Type, f.Event) }
 
 // scanEvents is how many positions a selective filter looks at in one statement: enough to be quick over
 // a range without matches, few enough to end well within a statement_timeout.

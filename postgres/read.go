@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -80,7 +81,7 @@ func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, li
 }
 
 const filterSQL = `  AND ($5::text IS NULL OR starts_with(e.aggregate_type, $5))
-  AND ($6::text IS NULL OR e.event_type = $6) AND ($7::text IS NULL OR starts_with(e.event_type, $7))
+  AND ($6::text IS NULL OR e.event_type = $6 OR e.event_type = ANY (ARRAY(SELECT jsonb_array_elements_text($14::jsonb)))) AND ($7::text IS NULL OR starts_with(e.event_type, $7))
   AND ($8::text IS NULL OR e.actor_id = $8) AND ($9::text IS NULL OR strpos(e.reason, $9) > 0)
   AND ($10::text IS NULL OR e.correlation_id = $10) AND ($11::text IS NULL OR e.xid::text = $11)
   AND ($12::timestamptz IS NULL OR e.created_at >= $12) AND ($13::timestamptz IS NULL OR e.created_at < $13)`
@@ -122,6 +123,7 @@ func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int
 	args := []any{
 		after, limit, optional(f.Type), optional(f.ID), optional(f.TypePrefix), optional(f.Event), optional(f.EventPrefix),
 		optional(f.Actor), optional(f.Reason), optional(f.Correlation), optional(f.XID), optionalTime(f.Since), optionalTime(f.Until),
+		names(f.Aliases()),
 	}
 	if f.Type != "" && f.ID != "" {
 		page, _, err := s.events(ctx, doing, aggregatePageSQL, args...)
@@ -141,6 +143,15 @@ func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int
 		last = lastPosition(page, after)
 	}
 	return page, last, err
+}
+
+// names is a JSON array of texts, or NULL.
+func names(list []string) any {
+	if len(list) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(list) // texts always marshal
+	return string(text)
 }
 
 func lastPosition(page []rea.Event, after int64) int64 {

@@ -60,7 +60,7 @@ const matches = `
   AND (?4 = '' OR aggregate_type = ?4)
   AND (?5 = '' OR aggregate_id = ?5)
   AND (?6 = '' OR substr(aggregate_type, 1, length(?6)) = ?6)
-  AND (?7 = '' OR event_type = ?7)
+  AND (?7 = '' OR event_type = ?7 OR event_type IN (SELECT value FROM json_each(?15)))
   AND (?8 = '' OR substr(event_type, 1, length(?8)) = ?8)
   AND (?9 = '' OR actor_id = ?9)
   AND (?10 = '' OR instr(reason, ?10) > 0)
@@ -92,8 +92,9 @@ func (s *session) Page(ctx context.Context, filter rea.Filter, after int64, limi
 	} else if last-after > int64(limit) {
 		last = after + int64(limit)
 	}
+	aliases, _ := json.Marshal(filter.Aliases()) // texts always marshal
 	events, cut, err := s.events(ctx, query, after, last, int64(limit), filter.Type, filter.ID, filter.TypePrefix, filter.Event, filter.EventPrefix,
-		filter.Actor, filter.Reason, filter.Correlation, filter.XID, bound(filter.Since), bound(filter.Until))
+		filter.Actor, filter.Reason, filter.Correlation, filter.XID, bound(filter.Since), bound(filter.Until), string(aliases))
 	if err != nil {
 		return nil, after, err
 	}

@@ -30,7 +30,7 @@ func TestPlans(t *testing.T) {
 		pageOfSQL:      "USING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=?)",
 		headSQL:        "SEARCH rea_events",
 	} {
-		args := []any{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14"}
+		args := []any{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "[]"}
 		var plan strings.Builder
 		var id, parent, unused int
 		var step string
@@ -64,6 +64,14 @@ func TestFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Old names of an event, among them one that is no other's.
+	names, err := rea.NewCatalog(
+		rea.Type{Name: "Order", Events: []rea.EventType{{Name: "Paid"}, {Name: "paid", AliasOf: "Paid"}}},
+		rea.Type{Name: "order", Events: []rea.EventType{{Name: "Paid"}, {Name: `P\aid`, AliasOf: "Paid"}}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		filter rea.Filter
 		want   string
@@ -77,6 +85,9 @@ func TestFilters(t *testing.T) {
 		"aggregate, limit":  {rea.Filter{Type: "order", ID: "1", Limit: 1}, "4"},
 		"no aggregate":      {rea.Filter{Type: "order", ID: "0"}, ""},
 		"type prefix":       {rea.Filter{TypePrefix: "50%_"}, "1 5 9"},
+		"event, old names":  {rea.Filter{Event: "Paid", Type: "order", Catalog: names}, "4 12"},
+		"event, no names":   {rea.Filter{Event: "paid", Type: "order", Catalog: names}, "8"},
+		"all old names":     {rea.Filter{Event: "Paid", Catalog: names, Limit: 5}, "1 2 3 4 5"},
 		"event prefix":      {rea.Filter{EventPrefix: `P\`}, "3 6 9 12"},
 		"event prefix case": {rea.Filter{EventPrefix: "p"}, "2 5 8 11"},
 		"reason":            {rea.Filter{Reason: "0%"}, "2 5 8 11"},

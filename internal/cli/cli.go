@@ -99,6 +99,7 @@ func Run(ctx context.Context, args []string, env Env) int {
 type app struct {
 	env     Env
 	db      string   // --db
+	rules   string   // --catalog
 	format  string   // --output
 	json    bool     // --json
 	started bool     // arguments and flags were right, the command runs
@@ -125,7 +126,9 @@ func (a *app) root() *cobra.Command {
 in PostgreSQL or SQLite: what happened, in which order, who did it and why.
 
 The database is --db, else REA_DATABASE_URL, else DATABASE_URL, else sqlite:rea.db
-if that file exists here. Data goes to standard output, everything else to standard error.
+if that file exists here. The catalog, which says what events mean, is --catalog, else
+REA_CATALOG, else ./rea.yaml if that file exists; without one, a state is what the payloads
+of its events say, laid over one another. Data goes to standard output, everything else to standard error.
 
 Exit codes: 0 done; 1 could not be done, or not told; 2 wrong usage;
 3 a check found something, or part was left out; 4 refused (conflict, bad payload, a file
@@ -151,6 +154,7 @@ that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log
 	root.CompletionOptions.HiddenDefaultCmd = false
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.db, "db", "", "database: sqlite:FILE or postgres://USER@HOST/NAME")
+	flags.StringVar(&a.rules, "catalog", "", "catalog: a file such as rea.yaml; none: use no catalog")
 	flags.StringVarP(&a.format, "output", "o", formatTable, "form of the output: table, json or jsonl")
 	flags.BoolVar(&a.json, "json", false, "the same as -o json")
 	flags.BoolP("help", "h", false, "help for this command")
@@ -159,7 +163,7 @@ that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log
 	root.AddCommand(
 		a.initCommand(), a.migrateCommand(),
 		a.appendCommand(), a.importCommand(), a.exportCommand(),
-		a.logCommand(), a.showCommand(),
+		a.logCommand(), a.showCommand(), a.catalogCommand(),
 		a.demoCommand(), a.versionCommand(),
 	)
 	return root
@@ -169,6 +173,9 @@ that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log
 func (a *app) before(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Changed("db") && a.db == "" {
 		return usagef("--db is empty: leave it out, or name a database")
+	}
+	if cmd.Flags().Changed("catalog") && a.rules == "" {
+		return usagef("--catalog is empty: leave it out, name a file, or none")
 	}
 	if err := a.chooseFormat(cmd); err != nil {
 		return err

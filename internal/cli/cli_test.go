@@ -22,7 +22,7 @@ func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	sh := newShell(t, stores[0])
 	for _, command := range []string{
 		"", "init", "migrate", "migrate up", "migrate status", "migrate sql", "migrate uninstall", "append", "import", "export",
-		"log", "show", "demo", "version", "completion bash",
+		"log", "show", "catalog", "catalog check", "catalog show", "catalog diagram", "demo", "version", "completion bash",
 	} {
 		help := sh.must(append(strings.Fields(command), "--help")...)
 		if !strings.Contains(help, "Examples:") && command != "completion bash" {

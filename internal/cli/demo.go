@@ -241,8 +241,11 @@ func (d *demo) command(ctx context.Context, args ...string) error {
 	env.Stderr = env.Stdout
 	getenv := env.Getenv
 	env.Getenv = func(name string) string {
-		if name == "REA_DATABASE_URL" {
+		switch name {
+		case "REA_DATABASE_URL":
 			return d.database()
+		case "REA_CATALOG":
+			return noCatalog // what lies about here is no part of the demo
 		}
 		return getenv(name)
 	}

@@ -37,6 +37,11 @@ Other conditions leave events out between, for which an import rejects those beh
 			if err != nil {
 				return err
 			}
+			if filter.Event != "" {
+				if filter.Catalog, err = a.catalog(); err != nil {
+					return err
+				}
+			}
 			name := "-"
 			if len(args) == 1 {
 				name = args[0]

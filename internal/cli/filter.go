@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,7 +105,7 @@ func parseMoment(flag, text string) (time.Time, error) {
 
 // matches is what the databases do, for events that are read by aggregate.
 func matches(f rea.Filter, e *rea.Event) bool {
-	return (f.Event == "" || f.Event == e.Type) && strings.HasPrefix(e.Type, f.EventPrefix) &&
+	return (f.Event == "" || f.Event == e.Type || slices.Contains(f.Aliases(), e.Type)) && strings.HasPrefix(e.Type, f.EventPrefix) &&
 		(f.Actor == "" || f.Actor == e.Actor) && strings.Contains(e.Reason, f.Reason) &&
 		(f.Correlation == "" || f.Correlation == e.Correlation) && (f.XID == "" || f.XID == e.XID) &&
 		(f.Since.IsZero() || !e.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until)) &&

@@ -29,14 +29,17 @@ func (a *app) logCommand() *cobra.Command {
 		Use:   "log [TYPE [ID]]",
 		Short: "Show events: the timeline of one aggregate, or the archive by position",
 		Long: `Show what happened. With TYPE and ID: the timeline of one aggregate by seq, with the
-fields that each event changed. Otherwise: the archive by position, 100 events a table
-unless --limit or --last says other. TYPE/ID as one word is the same as TYPE ID.
+fields that each event changed: as the catalog folds it, or the fields of its payload. An
+event that the catalog cannot read is shown with the reason. Otherwise: the archive by
+position, 100 events a table unless --limit or --last says other. TYPE/ID as one word is
+the same as TYPE ID.
 
 --after goes on behind a position, in the archive and in a timeline alike: where --limit
 has left events out, the command says which. A timeline shows the column POSITION with
 --limit and --after. --last N shows the newest N that match, in order.
 
 Conditions must all hold, and match byte by byte; no character has a meaning of its own.
+--event finds an event under its old names too, where the catalog has them.
 --follow goes on with what commits later, until Ctrl-C; with --after head only that. It
 prints every event at least once; to go on later, give the last position to --after.
 
@@ -57,6 +60,11 @@ last column ends with the line; -o json has everything.`,
 			filter, err := f.logFilter(cmd, args)
 			if err != nil {
 				return err
+			}
+			if len(args) == 2 || filter.Event != "" {
+				if filter.Catalog, err = a.catalog(); err != nil {
+					return err
+				}
 			}
 			archive, _, err := a.open(cmd.Context(), opening{role: "reader"})
 			if err != nil {

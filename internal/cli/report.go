@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/realtime-event-archive/rea"
+	"github.com/realtime-event-archive/rea/catalog"
 	"github.com/realtime-event-archive/rea/internal/transfer"
 )
 
@@ -27,6 +28,11 @@ func (a *app) report(ctx context.Context, args []string, err error) int {
 	}
 	if a.wantsJSON(args) {
 		fmt.Fprintf(a.env.Stderr, "%s\n", jsonSafe(errorJSON(code, message, err)))
+		return exit
+	}
+	var wrong *catalog.Error
+	if errors.As(err, &wrong) {
+		fmt.Fprintf(a.env.Stderr, "%s: %s in the catalog\n%s", a.command, numbered(len(wrong.Problems), "problem"), safeLines(wrong.Detail()))
 		return exit
 	}
 	for _, word := range strings.Fields(a.command) { // "rea append: append to order/1" says it twice
@@ -71,6 +77,11 @@ func classify(ctx context.Context, err error) (code string, exit int) {
 	}
 	switch code = rea.Code(err); code {
 	case "":
+	case "unknown_type":
+		if unread := new(rea.UnknownTypeError); errors.As(err, &unread) && unread.Seq > 0 {
+			return code, exitFailed // a stored event is not refused, its state cannot be told
+		}
+		return code, exitRefused
 	case "no_schema", "not_found", "no_such_seq", "retry", "read_only":
 		return code, exitFailed
 	default:
@@ -79,6 +90,10 @@ func classify(ctx context.Context, err error) (code string, exit int) {
 	switch {
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return "interrupted", exitFailed
+	case errors.As(err, new(*catalog.Error)), errors.As(err, new(*catalogError)):
+		return "catalog", exitFailed
+	case errors.As(err, new(*rea.UpcastError)):
+		return "upcast", exitFailed
 	case errors.As(err, new(*connectionError)):
 		return "connection", exitFailed
 	case errors.As(err, new(*permissionError)):
@@ -127,6 +142,9 @@ func errorFields(err error) []field {
 		noSeq     *rea.NoSuchSeqError
 		confirm   *rea.NotConfirmedError
 		unasked   *unconfirmedError
+		unread    *rea.UnknownTypeError
+		upcast    *rea.UpcastError
+		wrong     *catalog.Error
 	)
 	switch {
 	case errors.As(err, &conflict):
@@ -158,6 +176,12 @@ func errorFields(err error) []field {
 		return []field{{"events", confirm.Events}, {"given", confirm.Given}}
 	case errors.As(err, &unasked):
 		return []field{{"events", unasked.events}}
+	case errors.As(err, &unread):
+		return append(refFields(unread.Aggregate), field{"event_type", unread.Event}, field{"event_version", unread.Version}, field{"seq", unread.Seq})
+	case errors.As(err, &upcast):
+		return append(refFields(upcast.Aggregate), field{"event_type", upcast.Event}, field{"event_version", upcast.Version}, field{"seq", upcast.Seq})
+	case errors.As(err, &wrong):
+		return []field{{"problems", wrong.Problems}}
 	}
 	return nil
 }

@@ -23,7 +23,10 @@ one word is the same as TYPE ID.
   seq:N        right after the event with this seq
   position:N   right after the event with this position in the archive
   TIME         the longest beginning of its events that are all not after this time,
-               such as 2024-06-01T12:00:00Z, or 2024-06-01 for its first instant (UTC)`,
+               such as 2024-06-01T12:00:00Z, or 2024-06-01 for its first instant (UTC)
+
+With a catalog, the state is what its folds make, from events in their newest versions. An
+event that the catalog does not know ends the command with 1; 'rea log' shows it all the same.`,
 		Example: `  rea show order 10086
   rea show order 10086 --at seq:2 --json
   rea show order 10086 --at 2024-06-01T12:00:00Z`,
@@ -71,6 +74,10 @@ func parseAt(text string) (rea.At, error) {
 
 func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bool) error {
 	ctx := cmd.Context()
+	rules, err := a.catalog()
+	if err != nil {
+		return err
+	}
 	archive, _, err := a.open(ctx, opening{role: "reader"})
 	if err != nil {
 		return err
@@ -81,7 +88,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 			return err
 		}
 	}
-	loaded, err := rea.LoadAt(ctx, archive.Autocommit(), aggregate, at, rea.Merge)
+	loaded, err := rea.LoadAt(ctx, archive.Autocommit(), aggregate, at, rules.Fold)
 	if err != nil {
 		return err
 	}
@@ -92,8 +99,12 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 	case at == rea.AtSeq(loaded.Seq):
 		head = fmt.Sprintf("%s at seq %d", refText(aggregate), loaded.Seq)
 	}
+	status := loaded.Last.Status
+	if status == "" {
+		status = rules.Status(aggregate.Type, loaded.State)
+	}
 	if a.table() {
-		return a.printState(head, loaded)
+		return a.printState(head, loaded, status)
 	}
 	a.say(head)
 	return a.object(struct {
@@ -106,7 +117,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 		Catalog   *int       `json:"catalog"`
 		LastEvent string     `json:"last_event_type"`
 	}{
-		Type: aggregate.Type, ID: aggregate.ID, Seq: loaded.Seq, Status: given(loaded.Last.Status), State: loaded.State,
+		Type: aggregate.Type, ID: aggregate.ID, Seq: loaded.Seq, Status: given(status), State: loaded.State,
 		CreatedAt: rea.FormatTime(loaded.Last.CreatedAt), LastEvent: loaded.Last.Type,
 	})
 }
@@ -114,7 +125,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 const stateWidth = 100
 
 // printState is for people: the last event, then a field a line, long values folded.
-func (a *app) printState(head string, l *rea.Loaded[rea.Object]) error {
+func (a *app) printState(head string, l *rea.Loaded[rea.Object], status string) error {
 	last := &l.Last
 	by := ""
 	if last.Actor != "" {
@@ -127,8 +138,8 @@ func (a *app) printState(head string, l *rea.Loaded[rea.Object]) error {
 		head, eventName(last), rea.FormatTime(last.CreatedAt), by); err != nil {
 		return err
 	}
-	if last.Status != "" {
-		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(last.Status, 60))
+	if status != "" {
+		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(status, 60))
 	}
 	fmt.Fprintln(a.env.Stdout)
 	if len(l.State) == 0 {

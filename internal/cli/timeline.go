@@ -18,36 +18,79 @@ import (
 type change struct {
 	Field string          `json:"field"`
 	Old   json.RawMessage `json:"old,omitempty"` // absent: the field is new
-	New   json.RawMessage `json:"new"`
+	New   json.RawMessage `json:"new,omitempty"` // absent: the field is gone
 }
 
-// changesOf lists the fields that a payload changes, by name; a value that is written again is none.
-func changesOf(state rea.Object, e *rea.Event) ([]change, error) {
-	var payload rea.Object
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return nil, fmt.Errorf("read %s seq %d: %w", e.Aggregate, e.Seq, err)
-	}
+// changesOf lists the fields in which two states differ, by name; a value that is written again is no change.
+func changesOf(before, after rea.Object) []change {
 	changes := []change{}
-	for _, name := range slices.Sorted(maps.Keys(payload)) {
-		if old, ok := state[name]; !ok || !bytes.Equal(old, payload[name]) {
-			changes = append(changes, change{Field: name, Old: old, New: payload[name]})
+	for name, value := range after {
+		if old, ok := before[name]; !ok || !bytes.Equal(old, value) {
+			changes = append(changes, change{Field: name, Old: old, New: value})
 		}
 	}
-	return changes, nil
+	for name, old := range before {
+		if _, ok := after[name]; !ok {
+			changes = append(changes, change{Field: name, Old: old})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.Field, b.Field) })
+	return changes
 }
 
-// moment is one event of a timeline.
+// moment is one event of a timeline: as it is stored, and what the catalog makes of it.
 type moment struct {
 	event     *rea.Event
+	current   *rea.Event // under its present name and in its newest version; nil: as it is stored
 	changes   []change
-	backwards bool // its time is before that of the event before
+	status    string // after it
+	retired   bool
+	problem   string // why the catalog cannot read it
+	backwards bool   // its time is before that of the event before
 }
 
-// MarshalJSON is the event's own JSON with two fields more.
+// read folds an event into state, which it leaves as it is. What the catalog cannot read changes nothing.
+func (m *moment) read(rules *rea.Catalog, state rea.Object, e *rea.Event) (after rea.Object) {
+	m.event, m.changes = e, []change{}
+	current, retired, err := rules.Upcast(*e)
+	m.retired = retired
+	if err == nil && (current.Type != e.Type || current.Version != e.Version) {
+		m.current = &current
+	}
+	if err == nil {
+		after, err = rules.Fold(maps.Clone(state), *e)
+	}
+	if err != nil {
+		m.problem, after = strings.TrimPrefix(err.Error(), "rea: "), state
+	} else {
+		m.changes = changesOf(state, after)
+	}
+	if m.status = e.Status; m.status == "" {
+		m.status = rules.Status(e.Aggregate.Type, after)
+	}
+	return after
+}
+
+// MarshalJSON is the event's own JSON with more fields: changes and time_runs_backwards always; current, retired
+// and problem where the catalog has something to say.
 func (m moment) MarshalJSON() ([]byte, error) {
 	b := bytes.TrimSuffix(marshal(m.event), []byte("}"))
 	b = append(append(b, `,"changes":`...), marshal(m.changes)...)
-	return fmt.Appendf(b, `,"time_runs_backwards":%t}`, m.backwards), nil
+	b = fmt.Appendf(b, `,"time_runs_backwards":%t`, m.backwards)
+	if m.current != nil {
+		b = append(append(b, `,"current":`...), marshal(struct {
+			Type    string          `json:"event_type"`
+			Version int             `json:"event_version"`
+			Payload json.RawMessage `json:"payload"`
+		}{m.current.Type, m.current.Version, m.current.Payload})...)
+	}
+	if m.retired {
+		b = append(b, `,"retired":true`...)
+	}
+	if m.problem != "" {
+		b = append(append(b, `,"problem":`...), marshal(m.problem)...)
+	}
+	return append(b, '}'), nil
 }
 
 // timeline shows the events of one aggregate by seq, or its newest ones.
@@ -66,6 +109,7 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 		shown  int
 		marked bool
 		more   bool
+		unread int
 	)
 	show := func(m moment) error {
 		marked = marked || m.backwards
@@ -75,15 +119,9 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 		if err != nil {
 			return err
 		}
-		changes, err := changesOf(state, &e)
-		if err != nil {
-			return err
-		}
-		m := moment{event: &e, changes: changes, backwards: e.CreatedAt.Before(before)}
+		m := moment{backwards: e.CreatedAt.Before(before)}
+		state = m.read(filter.Catalog, state, &e)
 		before, exists = e.CreatedAt, true
-		if state, err = rea.Merge(state, e); err != nil {
-			return err
-		}
 		if !matches(filter, &e) {
 			continue
 		}
@@ -94,6 +132,9 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 			kept.add(m)
 		} else if err := show(m); err != nil {
 			return err
+		}
+		if m.problem != "" {
+			unread++
 		}
 	}
 	if !exists {
@@ -117,6 +158,9 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 	}
 	if marked && a.table() {
 		a.say("< marks a time that is before that of the event above: seq is the order, clocks are not")
+	}
+	if unread > 0 {
+		a.say(numbered(unread, "event") + " that the catalog cannot read: left out of the changes and of the status")
 	}
 	return ctx.Err()
 }
@@ -153,8 +197,29 @@ func (w *timelineWriter) add(m moment) error {
 	if w.positions && e.Position > 0 {
 		position = strconv.FormatInt(e.Position, 10)
 	}
-	return w.grid.add(position, strconv.FormatInt(e.Seq, 10), at, eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
-		changesText(m.changes))
+	return w.grid.add(position, strconv.FormatInt(e.Seq, 10), at, m.name(), fold(m.status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
+		m.text())
+}
+
+// name is the event's, with what it is called or counted today.
+func (m *moment) name() string {
+	name := eventName(m.event)
+	switch {
+	case m.retired:
+		name += " (retired)"
+	case m.current != nil && m.current.Type != m.event.Type:
+		name += " = " + eventName(m.current)
+	case m.current != nil:
+		name += " = v" + strconv.Itoa(m.current.Version)
+	}
+	return name
+}
+
+func (m *moment) text() string {
+	if m.problem != "" {
+		return "cannot be read: " + fold(m.problem, 4*changesWidth)
+	}
+	return changesText(m.changes)
 }
 
 func (w *timelineWriter) close() error {
@@ -179,7 +244,11 @@ func changesText(changes []change) string {
 		if c.Old != nil {
 			text += fold(string(c.Old), valueWidth) + " -> "
 		}
-		text += fold(string(c.New), valueWidth)
+		if c.New != nil {
+			text += fold(string(c.New), valueWidth)
+		} else {
+			text += "(gone)"
+		}
 		if i > 0 {
 			if b.Len()+len(text) > changesWidth {
 				fmt.Fprintf(&b, ", … %d more", len(changes)-i)

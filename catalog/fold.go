@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// operation is one change of one field of the state.
+type operation struct {
+	kind  string // set, unset, add, count, append, remove
+	field string
+	value value // of set, add, append, remove
+	at    mark
+}
+
+// operations reads one key of an event: set: {a: $.b}, unset: [a, b], count: a.
+func (r *reader) operations(e entry) (ops []operation) {
+	if e.key == "unset" || e.key == "count" {
+		for _, n := range r.names(e.value, e.at, e.key) {
+			if r.fieldName(n.text, n.at) {
+				ops = append(ops, operation{kind: e.key, field: n.text, at: n.at})
+			}
+		}
+		return ops
+	}
+	for _, f := range r.mapping(e.value, e.at, e.key) {
+		named := r.fieldName(f.key, f.at)
+		v, ok := r.value(f.value, f.at, false)
+		if ok && e.key == "add" && v.path == nil && (v.literal == nil || !isNumber(v.literal)) {
+			r.fail(markAt(f.value, f.at), "add takes a path such as $.amount, or a number")
+			ok = false
+		}
+		if named && ok {
+			ops = append(ops, operation{kind: e.key, field: f.key, value: v, at: f.at})
+		}
+	}
+	return ops
+}
+
+func (r *reader) field(n ast.Node, at mark, what string) (string, bool) {
+	name, ok := r.name(n, at, what)
+	return name, ok && r.fieldName(name, markAt(n, at))
+}
+
+// fieldName refuses what looks like a path: operations change fields of the outermost object.
+func (r *reader) fieldName(name string, m mark) bool {
+	switch {
+	case name == "":
+		r.fail(m, "a field has a name")
+	case strings.HasPrefix(name, "$") || strings.HasPrefix(name, "@"):
+		r.fail(m, "%s names a value, here the name of a field is wanted", name)
+	case strings.ContainsAny(name, ".[]\x00"):
+		r.fail(m, "%q is no name of a field: only the outermost fields are changed, and their names have no . [ ]", name)
+	default:
+		return true
+	}
+	return false
+}
+
+// fold makes operations the fold of an event. Each changes a field of its own, so that their order does not matter.
+func fold(ops []operation) rea.FoldFunc[rea.Object] {
+	reads := false
+	for _, op := range ops {
+		reads = reads || len(op.value.path) > 0
+	}
+	return func(state rea.Object, e rea.Event) (rea.Object, error) {
+		var payload rea.Object
+		if reads {
+			if err := json.Unmarshal(e.Payload, &payload); err != nil {
+				return nil, err
+			}
+		}
+		if state == nil {
+			state = make(rea.Object, len(ops))
+		}
+		for _, op := range ops {
+			if err := op.apply(state, e, payload); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", op.kind, op.field, err)
+			}
+		}
+		return state, nil
+	}
+}
+
+func (op *operation) apply(state rea.Object, e rea.Event, payload rea.Object) (err error) {
+	switch op.kind {
+	case "unset":
+		delete(state, op.field)
+		return nil
+	case "count":
+		state[op.field], err = addNumbers(state[op.field], json.RawMessage("1"))
+		return err
+	}
+	v, ok := op.value.of(e, payload)
+	if !ok {
+		return nil // what an event does not say, it does not change
+	}
+	switch op.kind {
+	case "set":
+		state[op.field] = v
+	case "add":
+		if !isNull(v) {
+			state[op.field], err = addNumbers(state[op.field], v)
+		}
+	case "append":
+		state[op.field], err = appendElement(state[op.field], v)
+	case "remove":
+		err = removeElement(state, op.field, v)
+	}
+	return err
+}
+
+func isNull(b json.RawMessage) bool { return len(b) == 0 || b[0] == 'n' }
+
+var errNoList = errors.New("the field is no list")
+
+// appendElement gives list with v at its end, in normal form. A field that is absent or null is the empty list.
+func appendElement(list, v json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case isNull(list) || string(list) == "[]":
+		return bytes.Join([][]byte{[]byte("["), v, []byte("]")}, nil), nil
+	case list[0] != '[':
+		return nil, errNoList
+	}
+	return bytes.Join([][]byte{list[:len(list)-1], []byte(", "), v, []byte("]")}, nil), nil
+}
+
+// removeElement takes every element that equals v, as jsonb's = has it, out of a list.
+func removeElement(state rea.Object, field string, v json.RawMessage) error {
+	list := state[field]
+	if isNull(list) {
+		return nil
+	}
+	var elements []json.RawMessage
+	if list[0] != '[' || json.Unmarshal(list, &elements) != nil {
+		return errNoList
+	}
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for _, e := range elements {
+		if rea.EqualJSON(e, v) {
+			continue
+		}
+		if b.Len() > 1 {
+			b.WriteString(", ")
+		}
+		b.Write(e)
+	}
+	b.WriteByte(']')
+	state[field] = b.Bytes()
+	return nil
+}

@@ -1,0 +1,73 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"strconv"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+var (
+	errNoNumber = errors.New("the field is no number")
+	errNoAmount = errors.New("the value is no number")
+)
+
+func isNumber(b json.RawMessage) bool {
+	return len(b) > 0 && (b[0] == '-' || '0' <= b[0] && b[0] <= '9')
+}
+
+// addNumbers gives a + b as PostgreSQL's numeric does: exact, with as many digits after the point as the longer
+// of the two. Both are in normal form; a may be absent or null, which is 0.
+func addNumbers(a, b json.RawMessage) (json.RawMessage, error) {
+	if isNull(a) {
+		a = json.RawMessage("0")
+	}
+	switch {
+	case !isNumber(a):
+		return nil, errNoNumber
+	case !isNumber(b):
+		return nil, errNoAmount
+	}
+	if len(a) < 18 && len(b) < 18 { // most numbers
+		x, errX := strconv.ParseInt(string(a), 10, 64)
+		y, errY := strconv.ParseInt(string(b), 10, 64)
+		if errX == nil && errY == nil {
+			return strconv.AppendInt(nil, x+y, 10), nil
+		}
+	}
+	x, scaleX, okX := unscaled(a)
+	y, scaleY, okY := unscaled(b)
+	if !okX || !okY {
+		return nil, errNoNumber // in no normal form
+	}
+	scale := max(scaleX, scaleY)
+	x.Add(x.Mul(x, power(scale-scaleX)), y.Mul(y, power(scale-scaleY)))
+	digits := x.Text(10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	if scale > 0 {
+		if missing := scale + 1 - len(digits); missing > 0 {
+			digits = string(bytes.Repeat([]byte("0"), missing)) + digits
+		}
+		digits = digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	}
+	return rea.NormalizeJSON([]byte(sign+digits), "sum", 0) // a sum may be one digit too long
+}
+
+// unscaled gives a number as n / 10^scale.
+func unscaled(b json.RawMessage) (n *big.Int, scale int, ok bool) {
+	whole, fraction, _ := bytes.Cut(b, []byte("."))
+	digits := make([]byte, 0, len(b))
+	digits = append(append(digits, whole...), fraction...)
+	n, ok = new(big.Int).SetString(string(digits), 10)
+	return n, len(fraction), ok
+}
+
+func power(n int) *big.Int {
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+}

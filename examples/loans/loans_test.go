@@ -1,0 +1,295 @@
+package loans
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/realtime-event-archive/rea"
+	"github.com/realtime-event-archive/rea/catalog"
+	"github.com/realtime-event-archive/rea/internal/cli"
+)
+
+type line struct {
+	ID      string          `json:"aggregate_id"`
+	Event   string          `json:"event_type"`
+	Payload json.RawMessage `json:"payload"`
+
+	text []byte
+}
+
+// read gives the events of the data, in its order. The data is no part of the project: where it is not there, the
+// test says so and is skipped.
+func read(t *testing.T) []line {
+	t.Helper()
+	path := ""
+	for _, dir := range []string{"../../../shared", "/work/shared"} {
+		if _, err := os.Stat(filepath.Join(dir, "data/loan_applications.ndjson.gz")); err == nil {
+			path = filepath.Join(dir, "data/loan_applications.ndjson.gz")
+		}
+	}
+	if path == "" {
+		t.Log("SKIPPED: the loan data (../shared/data/loan_applications.ndjson.gz) is not here, nothing was compared")
+		t.SkipNow()
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []line
+	scanner := bufio.NewScanner(unzipped)
+	for scanner.Scan() {
+		l := line{text: slices.Clone(scanner.Bytes())}
+		if err := json.Unmarshal(l.text, &l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func load(t *testing.T) *rea.Catalog {
+	t.Helper()
+	f, err := catalog.LoadFile("rea.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Warnings) > 0 {
+		t.Errorf("warnings = %v, want none", f.Warnings)
+	}
+	return f.Catalog
+}
+
+func TestOnlyOffersAndWorkAreLegalInAnyStatus(t *testing.T) {
+	t.Parallel()
+	loan, _ := load(t).Type("loan")
+	for _, e := range loan.Events {
+		own := strings.HasPrefix(e.Name, "A_")
+		if anywhere := slices.Contains(e.From, rea.FromAny); anywhere == own || (e.To != "") != own || len(e.From) == 0 {
+			t.Errorf("%s: from %v to %q, want statuses for A_ and any for others", e.Name, e.From, e.To)
+		}
+	}
+}
+
+// lag is SQL's word on the data: the pairs of A_ events that follow one another.
+func lag(t *testing.T, lines []line) map[string]int {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "lag.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`CREATE TABLE log (n INTEGER PRIMARY KEY, loan TEXT, event TEXT)`); err != nil {
+		t.Fatal(err)
+	}
+	insert, err := tx.Prepare(`INSERT INTO log (loan, event) VALUES (?, ?)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		if strings.HasPrefix(l.Event, "A_") {
+			if _, err := insert.Exec(l.ID, l.Event); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.Query(`
+SELECT coalesce(before, 'none') || ' ' || event, count(*)
+FROM (SELECT event, lag(event) OVER (PARTITION BY loan ORDER BY n) AS before FROM log)
+GROUP BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	pairs := map[string]int{}
+	for rows.Next() {
+		var pair string
+		var n int
+		if err := rows.Scan(&pair, &n); err != nil {
+			t.Fatal(err)
+		}
+		pairs[pair] = n
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return pairs
+}
+
+func TestTheMachineSaysWhatTheLoansDid(t *testing.T) {
+	t.Parallel()
+	lines, c := read(t), load(t)
+	loan, _ := c.Type("loan")
+	leads := map[string]string{rea.FromNone: rea.FromNone} // status -> the event that leads there
+	declared := map[string]bool{}
+	for _, e := range loan.Events {
+		if e.To != "" {
+			leads[e.To] = e.Name
+		}
+	}
+	for _, e := range loan.Events {
+		for _, from := range e.From {
+			if from != rea.FromAny {
+				declared[leads[from]+" "+e.Name] = true
+			}
+		}
+	}
+	status, states, taken := map[string]string{}, map[string]rea.Object{}, map[string]int{}
+	own, outside := 0, 0
+	for i, l := range lines {
+		before, exists := status[l.ID]
+		after, err := c.Step("loan", l.Event, before, exists)
+		if strings.HasPrefix(l.Event, "A_") {
+			own++
+			if err != nil {
+				outside++
+				t.Logf("outside the machine: %v", err)
+			}
+			from := rea.FromNone
+			if exists {
+				from = before
+			}
+			taken[leads[from]+" "+l.Event]++
+		} else if err != nil {
+			t.Errorf("line %d: %v, want offers and work legal", i+1, err)
+		}
+		status[l.ID] = after
+		e := rea.Event{Aggregate: rea.Ref{Type: "loan", ID: l.ID}, Seq: int64(i + 1), Type: l.Event, Version: 1, Payload: l.Payload}
+		if states[l.ID], err = c.Fold(states[l.ID], e); err != nil {
+			t.Fatalf("line %d: %v", i+1, err)
+		}
+		if got := c.Status("loan", states[l.ID]); got != after {
+			t.Fatalf("line %d: the fold has the status %s, the machine %s", i+1, got, after)
+		}
+	}
+	if own != 60_849 || outside*1_000 > own {
+		t.Errorf("%d of %d A_ events are outside the machine, want at most 0.1 %% of 60849", outside, own)
+	}
+	if outside != 0 {
+		t.Errorf("%d A_ events are outside the machine; rea.yaml says none", outside)
+	}
+	want := lag(t, lines)
+	if !maps.Equal(taken, want) {
+		t.Errorf("pairs = %v, want those of lag(): %v", taken, want)
+	}
+	for pair := range declared {
+		if want[pair] == 0 {
+			t.Errorf("the step %s is declared and never taken", pair)
+		}
+	}
+	for _, field := range []string{"offers_created", "offers_cancelled", "complete_application_finished"} {
+		if total := sum(t, states, field); total != map[string]int{"offers_created": 7_030, "offers_cancelled": 3_655, "complete_application_finished": 23_967}[field] {
+			t.Errorf("the counters %s add up to %d", field, total)
+		}
+	}
+}
+
+func sum(t *testing.T, states map[string]rea.Object, field string) (total int) {
+	t.Helper()
+	for _, state := range states {
+		if n := 0; state[field] != nil {
+			if err := json.Unmarshal(state[field], &n); err != nil {
+				t.Fatal(err)
+			}
+			total += n
+		}
+	}
+	return total
+}
+
+// The application's own events go through import and the archive into the diagram.
+func TestTheDiagramShowsThePublishedCounts(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("imports 60,849 events")
+	}
+	lines := read(t)
+	dir := t.TempDir()
+	var own bytes.Buffer
+	for _, l := range lines {
+		if strings.HasPrefix(l.Event, "A_") {
+			own.Write(append(l.text, '\n'))
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "own.ndjson"), own.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := filepath.Abs("rea.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) string {
+		var out, talk bytes.Buffer
+		code := cli.Run(t.Context(), args, cli.Env{Stdout: &out, Stderr: &talk, Dir: dir, Getenv: func(string) string { return "" }})
+		if code != 0 {
+			t.Fatalf("rea %v ends with %d: %s", args, code, talk.String())
+		}
+		return out.String()
+	}
+	command("init")
+	command("import", "own.ndjson")
+	command("catalog", "check", "--catalog", rules)
+	diagram := command("catalog", "diagram", "loan", "--catalog", rules)
+	for _, count := range []string{"13,087 A_SUBMITTED", "2,246 A_APPROVED", "2,246 A_REGISTERED", "2,246 A_ACTIVATED", "7,635 A_DECLINED", "2,807 A_CANCELLED"} {
+		if !strings.Contains(diagram, count) {
+			t.Errorf("the diagram has no %s", count)
+		}
+	}
+	if strings.Contains(diagram, "not declared") {
+		t.Error("the diagram has steps that are not declared")
+	}
+	got := map[string]int{}
+	var steps []struct {
+		Event    string  `json:"event_type"`
+		From, To *string `json:",omitempty"`
+		Events   int
+	}
+	if err := json.Unmarshal([]byte(command("catalog", "diagram", "loan", "--catalog", rules, "--json")), &steps); err != nil {
+		t.Fatal(err)
+	}
+	leads := map[string]string{}
+	for _, s := range steps {
+		if s.To != nil && strings.HasPrefix(s.Event, "A_") {
+			leads[*s.To] = s.Event
+		}
+	}
+	for _, s := range steps {
+		if !strings.HasPrefix(s.Event, "A_") {
+			continue
+		}
+		from := "none"
+		if s.From != nil {
+			from = leads[*s.From]
+		}
+		got[fmt.Sprintf("%s %s", from, s.Event)] = s.Events
+	}
+	if want := lag(t, lines); !maps.Equal(got, want) {
+		t.Errorf("pairs = %v, want those of lag(): %v", got, want)
+	}
+}
