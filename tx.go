@@ -94,14 +94,14 @@ func (tx *Tx) call(ctx context.Context, aggregate Ref, events []NewEvent) (Call,
 		Aggregate: aggregate, Events: slices.Clone(events), Expect: o.expect, Actor: o.actor, Reason: o.reason,
 		Correlation: o.correlation, Key: o.key, Metadata: o.metadata, Correction: o.correction,
 	}
-	if err := call.Normalize(); err != nil {
+	if err := call.normalize(); err != nil {
 		return Call{}, err
 	}
 	return call, nil
 }
 
-// Normalize checks a call against REA's limits and brings its payloads into jsonb's text form, in place.
-func (c *Call) Normalize() error {
+// normalize checks a call against REA's limits and brings its payloads into jsonb's text form, in place.
+func (c *Call) normalize() error {
 	if err := c.checkLimits(); err != nil {
 		return inAppend(c.Aggregate, err)
 	}

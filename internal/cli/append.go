@@ -77,11 +77,6 @@ func (a *app) append(cmd *cobra.Command, args []string, f appendFlags) error {
 	if err != nil {
 		return err
 	}
-	// What can be refused without a database is.
-	call := rea.Call{Aggregate: rea.Ref{Type: args[0], ID: args[1]}, Events: events}
-	if err := call.Normalize(); err != nil {
-		return err
-	}
 	role := "writer"
 	if f.correction {
 		role = "operator"
@@ -93,7 +88,7 @@ func (a *app) append(cmd *cobra.Command, args []string, f appendFlags) error {
 	defer archive.Close()
 	var receipt rea.Receipt
 	err = archive.Do(ctx, func(tx *rea.Tx) error {
-		receipt, err = tx.With(options...).Append(ctx, call.Aggregate, call.Events...)
+		receipt, err = tx.With(options...).Append(ctx, rea.Ref{Type: args[0], ID: args[1]}, events...)
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -26,14 +27,10 @@ func Export(ctx context.Context, archive *rea.Archive, w io.Writer, options Expo
 	if err != nil {
 		return 0, err
 	}
+	finish := func() error { return nil }
 	if options.Gzip {
 		zipped := gzip.NewWriter(w)
-		defer func() {
-			if closeErr := zipped.Close(); err == nil && closeErr != nil {
-				err = fmt.Errorf("rea: export: write: %w", closeErr)
-			}
-		}()
-		w = zipped
+		w, finish = zipped, zipped.Close // only at the end: what breaks off must not look whole
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
 	var line []byte
@@ -52,7 +49,7 @@ func Export(ctx context.Context, archive *rea.Archive, w io.Writer, options Expo
 			options.Progress(e.Position, head)
 		}
 	}
-	if err := out.Flush(); err != nil {
+	if err := errors.Join(out.Flush(), finish()); err != nil {
 		return events, fmt.Errorf("rea: export: write: %w", err)
 	}
 	if options.Progress != nil {

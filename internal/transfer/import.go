@@ -82,7 +82,7 @@ func Import(ctx context.Context, archive *rea.Archive, r io.Reader, options Impo
 	im.progress.Source, im.progress.Name = src.hash, options.Name
 	im.result.From = im.progress.Lines
 	if im.progress.Done {
-		im.result.InRejects, im.result.FirstReject = rejectsAt(options.Rejects, im.progress.Rejected)
+		im.result.InRejects, im.result.FirstReject = rejectsAt(options.Rejects, src.hash, im.progress.Rejected)
 	} else {
 		err = im.run(ctx)
 	}
@@ -92,7 +92,7 @@ func Import(ctx context.Context, archive *rea.Archive, r io.Reader, options Impo
 }
 
 func (im *importer) run(ctx context.Context) (err error) {
-	if im.rejects, err = openRejects(im.options.Rejects, im.progress.Lines); err != nil {
+	if im.rejects, err = openRejects(im.options.Rejects, im.source.hash, im.progress.Lines); err != nil {
 		return err
 	}
 	defer func() {

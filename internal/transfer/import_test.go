@@ -117,6 +117,11 @@ func TestImportPutsRejectsIntoAFile(t *testing.T) {
 		if got := mustImport(t, archive, path, elsewhere); got.Rejected != 4 || got.InRejects != 0 || got.FirstReject.Line != 0 {
 			t.Errorf("Import again with another file = %+v, want 4 rejected, none of them in the file", got)
 		}
+		// The rejects of one import are not another one's to overwrite.
+		other := write(t, filepath.Join(dir, "other.ndjson"), []byte("nonsense\n"))
+		if _, err := importOf(t.Context(), archive, other, options); !errors.As(err, new(*NotRejectsError)) {
+			t.Errorf("Import of another file with the same rejects = %v, want a NotRejectsError", err)
+		}
 		if after, _ := os.ReadFile(options.Rejects); !bytes.Equal(before, after) {
 			t.Errorf("the rejects file has changed to\n%s", after)
 		}

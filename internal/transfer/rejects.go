@@ -15,6 +15,7 @@ import (
 
 // Reject is one line of a rejects file: a line of the import that was not stored, and why.
 type Reject struct {
+	Source  string  `json:"source"`           // hash of the content that was imported
 	Line    int64   `json:"line"`             // number, from 1
 	Code    string  `json:"code"`             // as in errors: "bad_payload", "limit", "conflict"...
 	Message string  `json:"message"`          // for people
@@ -37,9 +38,10 @@ func newReject(number int64, code string, err error, text []byte) Reject {
 
 // rejects is a file of Rejects. It is made with the first one, so that no file means no reject.
 type rejects struct {
-	path string
-	file *os.File
-	end  int64 // of what belongs to committed lines
+	path   string
+	source string
+	file   *os.File
+	end    int64 // of what belongs to committed lines
 
 	count   int64  // of rejects of committed lines
 	first   Reject // of them, without its text
@@ -47,9 +49,9 @@ type rejects struct {
 }
 
 // openRejects goes on with the file at path, if there is one, after the entries for the first committed lines
-// of the import. A file that holds anything else is not REA's to overwrite.
-func openRejects(path string, committed int64) (*rejects, error) {
-	r := &rejects{path: path}
+// of the import of source. A file that holds anything else is not this import's to overwrite.
+func openRejects(path, source string, committed int64) (*rejects, error) {
+	r := &rejects{path: path, source: source}
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return r, nil
@@ -82,6 +84,9 @@ func (r *rejects) read(committed int64) error {
 		if json.Unmarshal(entry, &reject) != nil || reject.Line < 1 || reject.Code == "" {
 			return &NotRejectsError{Path: r.path}
 		}
+		if reject.Source != r.source {
+			return &NotRejectsError{Path: r.path, Other: true}
+		}
 		if reject.Line > committed {
 			return nil
 		}
@@ -93,20 +98,19 @@ func (r *rejects) read(committed int64) error {
 // keep counts an entry, and remembers the first one.
 func (r *rejects) keep(reject Reject) {
 	if r.count++; r.count == 1 {
-		reject.Text, reject.Base64 = nil, ""
+		reject.Source, reject.Text, reject.Base64 = "", nil, ""
 		r.first = reject
 	}
 }
 
-// rejectsAt looks whether the file at path has as many entries as an earlier import has rejected lines. It
-// cannot tell whose they are otherwise.
-func rejectsAt(path string, rejected int64) (int64, Reject) {
+// rejectsAt looks whether the file at path has the entries of an earlier import of source.
+func rejectsAt(path, source string, rejected int64) (int64, Reject) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, Reject{}
 	}
 	defer file.Close()
-	r := &rejects{path: path, file: file}
+	r := &rejects{path: path, source: source, file: file}
 	if r.read(math.MaxInt64) != nil || r.count != rejected {
 		return 0, Reject{}
 	}
@@ -114,9 +118,15 @@ func rejectsAt(path string, rejected int64) (int64, Reject) {
 }
 
 // NotRejectsError says that the rejects of an import would overwrite a file of another kind.
-type NotRejectsError struct{ Path string }
+type NotRejectsError struct {
+	Path  string
+	Other bool // it holds the rejects of another import
+}
 
 func (e *NotRejectsError) Error() string {
+	if e.Other {
+		return fmt.Sprintf("rea: import: %s holds the rejects of another import: name another file for these, or move it away", e.Path)
+	}
 	return fmt.Sprintf("rea: import: %s exists and holds no rejects of an import: name another file for them", e.Path)
 }
 
@@ -152,6 +162,7 @@ func (r *rejects) write(list []Reject) error {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	for _, reject := range list {
+		reject.Source = r.source
 		if err := enc.Encode(reject); err != nil {
 			return err
 		}
