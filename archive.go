@@ -1,8 +1,10 @@
 package rea
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -69,6 +71,10 @@ func (a *Archive) Do(ctx context.Context, fn func(tx *Tx) error) error {
 	var before *ConflictError
 	for attempt := 1; ; attempt++ {
 		began, err := a.once(ctx, fn)
+		var waited interface{ Waited() time.Duration }
+		if errors.As(err, &waited) && waited.Waited() > 0 {
+			return err // the store has waited as long as it was told to
+		}
 		if err == nil || !began || !(errors.Is(err, ErrConflict) || errors.Is(err, ErrRetry)) || attempt >= a.config.Attempts {
 			return err
 		}
@@ -123,24 +129,38 @@ func (a *Archive) Number(ctx context.Context) (numbered int64, busy bool, err er
 	return a.store.Pass(ctx, passEvents)
 }
 
-// CatchUp numbers until everything that had committed when it was called has a position, and returns the
-// last position. It waits while another process is numbering. On a server that takes no writes, and on a newer
-// schema, it returns the position that there is.
+// holdLimit is how long CatchUp waits for one other session that numbers. A pass takes milliseconds; who holds the
+// numbering for longer has left a transaction open.
+const holdLimit = 10 * time.Second
+
+// CatchUp numbers until everything that had committed when it was called has a position, and returns the last
+// position. It waits while another process is numbering, at most 10 s for one that does not end. Where it may not
+// number (ErrReadOnly, ErrNewerSchema) it returns the last position that there is together with that error.
 func (a *Archive) CatchUp(ctx context.Context) (int64, error) {
+	var busySince time.Time
 	for {
 		n, busy, err := a.Number(ctx)
 		switch {
 		case errors.Is(err, ErrReadOnly), errors.Is(err, ErrNewerSchema):
-			return a.Autocommit().Head(ctx)
+			head, headErr := a.Autocommit().Head(ctx)
+			return head, cmp.Or(headErr, err)
 		case err != nil:
 			return 0, err
 		case busy:
+			if busySince.IsZero() {
+				busySince = time.Now()
+			}
+			if time.Since(busySince) > holdLimit {
+				return 0, fmt.Errorf("rea: catch up: %w: another session has held the numbering for %s: look for its open transaction in pg_locks (locktype advisory, classid 7497057, objid 1)", ErrRetry, holdLimit)
+			}
 			if !pause(ctx, 5*time.Millisecond) {
 				return 0, ctx.Err()
 			}
+			continue
 		case n < passEvents: // a pass that was not full has taken all that had committed when it looked
 			return a.Autocommit().Head(ctx)
 		}
+		busySince = time.Time{}
 	}
 }
 

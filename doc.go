@@ -36,5 +36,6 @@
 // U+007F to U+009F), no space (U+0020) at either end, compared byte by byte. Reasons: 1 to 4,096 bytes.
 // Payloads: a JSON object, at most 16 MiB in the text form of PostgreSQL's jsonb and 900 containers deep, without
 // duplicate keys, U+0000 or lone surrogates, numbers within numeric. Metadata: the same, 64 KiB.
-// Events of one call: 10,000. Times: years 1 to 9999, microseconds.
+// Events of one call: 10,000, with
+// payloads of 32 MiB together. Times: years 1 to 9999, microseconds.
 package rea

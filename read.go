@@ -35,6 +35,27 @@ func (f Filter) Selective() bool {
 // Aliases gives the names under which Event is selected beside its own.
 func (f Filter) Aliases() []string { return f.Catalog.Aliases(f.Type, f.Event) }
 
+// check refuses what the two stores would read differently: texts that no event has, and times that no event has.
+func (f Filter) check() error {
+	for _, text := range []struct{ what, value string }{
+		{"type", f.Type}, {"id", f.ID}, {"type prefix", f.TypePrefix}, {"event", f.Event}, {"event prefix", f.EventPrefix},
+		{"actor", f.Actor}, {"reason", f.Reason}, {"correlation", f.Correlation}, {"xid", f.XID},
+	} {
+		if err := checkReason(text.value); err != nil {
+			return &LimitError{What: "filter " + text.what, Problem: "is no text of an event: at most 4096 bytes of UTF-8 without U+0000"}
+		}
+	}
+	for _, bound := range []time.Time{f.Since, f.Until} {
+		if y := bound.UTC().Year(); !bound.IsZero() && (y < 1 || y > 9999) {
+			return &LimitError{What: "filter time", Problem: "is outside the years 1 to 9999"}
+		}
+	}
+	if f.After < 0 || f.Limit < 0 {
+		return &LimitError{What: "filter after and limit", Problem: "count from 0"}
+	}
+	return nil
+}
+
 // scanEvents is how many positions a selective filter looks at in one statement: enough to be quick over
 // a range without matches, few enough to end well within a statement_timeout.
 const scanEvents = 5_000
@@ -71,6 +92,10 @@ func (tx *Tx) Events(ctx context.Context, aggregate Ref, after int64) iter.Seq2[
 // Events that have committed since the last pass have no position yet: Archive.CatchUp first gives them one.
 func (tx *Tx) History(ctx context.Context, filter Filter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		if err := filter.check(); err != nil {
+			yield(Event{}, err)
+			return
+		}
 		if err := tx.session.Ready(ctx, false); err != nil {
 			yield(Event{}, err)
 			return
@@ -138,6 +163,10 @@ func (tx *Tx) readable(ctx context.Context, aggregate Ref) error {
 // the last position that it saw.
 func (a *Archive) Follow(ctx context.Context, filter Filter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		if err := filter.check(); err != nil {
+			yield(Event{}, err)
+			return
+		}
 		tx := a.Autocommit()
 		given := 0
 		counted := func(e Event, err error) bool {

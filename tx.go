@@ -11,6 +11,7 @@ import (
 const (
 	MaxCallEvents    = 10_000   // events of one append
 	MaxMetadataBytes = 64 << 10 // metadata, in jsonb's text form
+	MaxCallBytes     = 32 << 20 // payloads of one append together, in jsonb's text form
 	MaxPageBytes     = 16 << 20 // payloads read from the database at a time, ended by the event that passes it
 )
 
@@ -105,12 +106,16 @@ func (c *Call) normalize() error {
 	if err := c.checkLimits(); err != nil {
 		return inAppend(c.Aggregate, err)
 	}
+	total := 0
 	for i := range c.Events {
 		payload, err := normalPayload(c.Events[i].Payload)
 		if err != nil {
 			return inAppend(c.Aggregate, inEvent(err, i, len(c.Events)))
 		}
 		c.Events[i].Payload = payload
+		if total += len(payload); total > MaxCallBytes {
+			return inAppend(c.Aggregate, &LimitError{What: "events", Limit: MaxCallBytes, Problem: fmt.Sprintf("of one call have payloads of more than %d bytes together: make several calls", MaxCallBytes)})
+		}
 	}
 	if c.Metadata != nil {
 		metadata, err := NormalizeObject(c.Metadata, "metadata", MaxMetadataBytes)

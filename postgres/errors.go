@@ -102,10 +102,10 @@ func refusedLine(line rea.Line, err error) error {
 	case "RE008":
 		return refusal([]byte(e.Detail))
 	case "23505":
-		if e.ConstraintName == "events_pkey" {
-			return nil // the sequence is behind the data
+		if e.ConstraintName == "events_aggregate_seq_key" || e.ConstraintName == "events_idempotency_key" {
+			return rea.ErrConflict // the caller finds out with what
 		}
-		return rea.ErrConflict // the caller finds out with what
+		return nil // an id in use: the sequence is behind the data; or an index of somebody else's
 	case "23514":
 		return &rea.LimitError{Aggregate: line.Aggregate, What: e.ConstraintName, Problem: "is not held"}
 	case "22P02", "22P05", "22003", "22008":

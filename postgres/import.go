@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -78,6 +79,8 @@ SELECT l.n, e.seq,
        AND (l.created_at IS NULL OR e.created_at = l.created_at)` + linesFrom + `
 JOIN rea.events e ON e.aggregate_type = l.aggregate_type AND e.aggregate_id = l.aggregate_id
      AND (e.seq = l.seq OR (e.idempotency_key = l.idempotency_key AND e.idempotency_key IS NOT NULL
+          AND (l.seq IS NULL OR EXISTS (SELECT FROM rea.events x
+                          WHERE x.aggregate_type = l.aggregate_type AND x.aggregate_id = l.aggregate_id AND x.seq = l.seq - 1))
           AND NOT EXISTS (SELECT FROM rea.events x
                           WHERE x.aggregate_type = l.aggregate_type AND x.aggregate_id = l.aggregate_id AND x.seq = l.seq)))`
 
@@ -109,7 +112,7 @@ func (s *ownSession) importLines(ctx context.Context, lines []rea.Line, todo []i
 		return mapError("import", err)
 	case len(rest) < len(todo):
 		return s.importLines(ctx, lines, rest, results)
-	case len(rest) == 1 && sqlState(refused) == "23505":
+	case len(rest) == 1 && errors.Is(refusedLine(lines[rest[0]], refused), rea.ErrConflict):
 		return s.importLines(ctx, lines, rest, results) // lost a race, whose winner has committed: look again
 	case len(rest) == 1:
 		if results[rest[0]].Err = refusedLine(lines[rest[0]], refused); results[rest[0]].Err == nil {

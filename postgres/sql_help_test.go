@@ -140,7 +140,7 @@ func put(t *testing.T, tx *rea.Tx, aggregate rea.Ref, kinds ...string) rea.Recei
 // positions catches up and tells the history: "order/1#1 order/2#1".
 func positions(t *testing.T, a *rea.Archive) string {
 	t.Helper()
-	if _, err := a.CatchUp(t.Context()); err != nil {
+	if _, err := a.CatchUp(t.Context()); err != nil && !errors.Is(err, rea.ErrReadOnly) {
 		t.Fatalf("catch up: %v", err)
 	}
 	var told []string

@@ -244,3 +244,80 @@ func TestUninstallNamesWhatDependsOnIt(t *testing.T) {
 	put(t, a.Autocommit(), order1, "Still")
 	s.want("1", `SELECT seq FROM public.mine`)
 }
+
+func TestUninstallRefusesWhileSomethingOutsideDependsOnREA(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]string{
+		"a view":               `CREATE VIEW public.v AS SELECT seq FROM rea.events`,
+		"a view with operator": `CREATE VIEW public.v AS SELECT 1 AS x WHERE 'a'::text OPERATOR(rea.=) 5::bigint`,
+		"a column of its row":  `CREATE TABLE public.v (copy rea.events, note text)`,
+		"an array of its rows": `CREATE TABLE public.v (copies rea.events[])`,
+		"a function's result":  `CREATE FUNCTION public.v() RETURNS SETOF rea.events LANGUAGE sql AS 'SELECT NULL::rea.events'`,
+		"a function's input":   `CREATE FUNCTION public.v(e rea.events) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+		"a foreign key":        `CREATE TABLE public.v (id bigint REFERENCES rea.events (id))`,
+		"a default":            `CREATE TABLE public.v (ok boolean DEFAULT rea.name_ok('x'))`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, s, _ := archive(t)
+			s.do(made)
+			err := a.Uninstall(t.Context(), 0)
+			if err == nil || !strings.Contains(err.Error(), "v") || !strings.Contains(err.Error(), "depends") {
+				t.Fatalf("Uninstall = %v, want a refusal that names v", err)
+			}
+			s.want("0", `SELECT count(*) FROM rea.events`)
+		})
+	}
+}
+
+func TestDefaultPrivilegesOfTheDatabaseNeitherGiveNorTakeAway(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Empty(t)
+	s := connect(t, url)
+	name := s.text(`SELECT current_database()`)
+	s.do(`CREATE ROLE ` + name + ` LOGIN;
+ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO ` + name)
+	if err := migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	s.do(`GRANT rea_writer TO ` + name)
+	u := connect(t, url)
+	u.do(`SET SESSION AUTHORIZATION ` + name)
+	u.refused("42501", `INSERT INTO rea.feed VALUES (1, 999)`)
+	u.refused("42501", `DELETE FROM rea.feed_passes`)
+	u.do(`SELECT rea.append('order', '1', 'OrderPlaced')`)
+	u.do(`SELECT rea.feed_pass()`)
+	u.do(`INSERT INTO rea.events (aggregate_type, aggregate_id, event_type) VALUES ('order', '1', 'X')`)
+	s.do(`DROP OWNED BY ` + name + `; DROP ROLE ` + name)
+}
+
+func TestAnEmptiedStateOfTheFeedIsSaidAndMended(t *testing.T) {
+	t.Parallel()
+	a, s, _ := archive(t)
+	put(t, a.Autocommit(), order1, "OrderPlaced")
+	same(t, "history", positions(t, a.Archive), "order/1#1")
+	s.do(`DELETE FROM rea.feed_passes`)
+	s.refused("55000", `SELECT rea.feed_pass()`)
+	s.do(`SELECT rea.mend_sequence()`)
+	put(t, a.Autocommit(), order1, "NoteAdded")
+	same(t, "history", positions(t, a.Archive), "order/1#1 order/1#2")
+}
+
+func TestAUniqueIndexOfSomebodyElsesIsNamedAndEndsAnImport(t *testing.T) {
+	t.Parallel()
+	a, s, _ := archive(t)
+	s.do(`SET ROLE rea_owner; CREATE UNIQUE INDEX uq ON rea.events ((payload->>'x')); RESET ROLE`)
+	line := rea.Line{Aggregate: order1, Event: rea.NewEvent{Type: "X", Payload: []byte(`{"x": 1}`)}}
+	err := a.Do(t.Context(), func(tx *rea.Tx) error {
+		_, err := tx.Import(t.Context(), []rea.Line{line, line})
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "uq") {
+		t.Errorf("import = %v, want an error that names the index", err)
+	}
+	s.do(`SELECT rea.append('order', '1', 'X', '{"x": 1}')`)
+	if e := s.refused("55000", `SELECT rea.append('order', '1', 'X', '{"x": 1}')`); strings.Contains(e.Message, "sequence") {
+		t.Errorf("message = %q, want one about what was added to rea.events", e.Message)
+	}
+}

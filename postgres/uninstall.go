@@ -11,16 +11,24 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-// dependentsSQL lists what outside the schema rea depends on something inside: views, keys, defaults, policies...
+// dependentsSQL lists what outside the schema rea depends on a table, row type, function or operator inside: views,
+// columns, keys, functions, policies... DROP ... CASCADE would take them along.
 const dependentsSQL = `
-SELECT DISTINCT pg_describe_object(CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), 0)
-FROM pg_depend d
-LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-CROSS JOIN LATERAL pg_identify_object(CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), 0) o
-WHERE d.deptype = 'n'
-  AND ((d.refclassid = 'pg_class'::regclass AND d.refobjid IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'rea'::regnamespace))
-    OR (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'rea'::regnamespace)))
-  AND o.identity !~ '(^|[ (])rea\.'
+WITH inside AS (
+    SELECT 'pg_class'::regclass AS class, c.oid FROM pg_class c WHERE c.relnamespace = 'rea'::regnamespace
+    UNION ALL SELECT 'pg_proc'::regclass, p.oid FROM pg_proc p WHERE p.pronamespace = 'rea'::regnamespace
+    UNION ALL SELECT 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typnamespace = 'rea'::regnamespace
+    UNION ALL SELECT 'pg_operator'::regclass, o.oid FROM pg_operator o WHERE o.oprnamespace = 'rea'::regnamespace
+), dependents AS (
+    SELECT DISTINCT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END AS class, coalesce(w.ev_class, d.objid) AS oid,
+           CASE WHEN w.oid IS NULL THEN d.objsubid ELSE 0 END AS sub
+    FROM pg_depend d JOIN inside i ON d.refclassid = i.class AND d.refobjid = i.oid
+    LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+    WHERE d.deptype = 'n'
+)
+SELECT pg_describe_object(d.class, d.oid, d.sub)
+FROM dependents d CROSS JOIN LATERAL pg_identify_object(d.class, d.oid, d.sub) o
+WHERE coalesce(o.schema, substring(o.identity FROM ' on ([^.]+)\.'), '') <> 'rea'
 ORDER BY 1`
 
 // Uninstall drops the schema and the roles that installing made, in one transaction. Roles that other databases

@@ -38,14 +38,14 @@ DECLARE
 BEGIN
     bad := CASE WHEN NOT coalesce(rea.name_ok(aggregate_type), false) THEN 'aggregate_type'
                 WHEN NOT coalesce(rea.name_ok(aggregate_id), false) THEN 'aggregate_id'
-                WHEN NOT rea.name_ok(actor) THEN 'actor_id'
-                WHEN NOT rea.name_ok(correlation) THEN 'correlation_id'
+                WHEN NOT rea.name_ok(coalesce(actor, nullif(current_setting('rea.actor', true), ''))) THEN 'actor_id'
+                WHEN NOT rea.name_ok(coalesce(correlation, nullif(current_setting('rea.correlation', true), ''))) THEN 'correlation_id'
                 WHEN NOT rea.name_ok(key) THEN 'idempotency_key' END;
     IF bad IS NOT NULL THEN
         RETURN rea.refusal('limit', bad || ' is not 1 to 200 bytes without control characters or spaces at the ends',
                            coalesce(aggregate_type, ''), coalesce(aggregate_id, ''), jsonb_build_object('what', bad, 'limit', 200));
     END IF;
-    IF NOT rea.reason_ok(reason) THEN
+    IF NOT rea.reason_ok(coalesce(reason, nullif(current_setting('rea.reason', true), ''))) THEN
         RETURN rea.refusal('limit', 'reason is not 1 to 4096 bytes', aggregate_type, aggregate_id, '{"what": "reason", "limit": 4096}');
     END IF;
     IF events IS NULL OR jsonb_typeof(events) <> 'array' THEN
@@ -61,6 +61,9 @@ BEGIN
     IF correction AND (coalesce(actor, nullif(current_setting('rea.actor', true), '')) IS NULL
                        OR coalesce(reason, nullif(current_setting('rea.reason', true), '')) IS NULL) THEN
         RETURN rea.refusal('limit', 'a correction needs an actor and a reason', aggregate_type, aggregate_id, '{"what": "correction", "limit": 0}');
+    END IF;
+    IF jsonb_array_length(events) > 1 THEN
+        events := events || '[]';   -- once uncompressed, not once for each event
     END IF;
     FOR i IN 0 .. jsonb_array_length(events) - 1 LOOP
         event := events -> i;
@@ -164,9 +167,13 @@ BEGIN
             RETURN;
         END IF;
         IF last = seen THEN
-            -- DO NOTHING met a row, and it is none of this aggregate: an id that was given out before
-            RAISE EXCEPTION 'rea: the sequence rea.events_id_seq is behind the events: a new id is in use already'
-                USING ERRCODE = '55000', HINT = 'SELECT rea.mend_sequence()';
+            -- DO NOTHING met a row, and it is none of this aggregate
+            IF (SELECT q.last_value FROM rea.events_id_seq q) <= (SELECT max(e.id) FROM rea.events e) THEN
+                RAISE EXCEPTION 'rea: the sequence rea.events_id_seq is behind the events: a new id is in use already'
+                    USING ERRCODE = '55000', HINT = 'SELECT rea.mend_sequence()';
+            END IF;
+            RAISE EXCEPTION 'rea: append to %/%: something on rea.events that is not REA''s keeps the event out', left(aggregate_type, 60), left(aggregate_id, 60)
+                USING ERRCODE = '55000', HINT = 'Look for a unique index, trigger or rule that was added to rea.events.';
         END IF;
 
         -- seq is always given: a lost race then ends at the unique index as no row

@@ -61,6 +61,7 @@ CREATE FUNCTION rea.feed_pass(at_most int DEFAULT 10000) RETURNS bigint
     SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    work  boolean;
     own   xid8;
     drawn bigint;
     s     record;     -- the state, as the pass's one snapshot shows it
@@ -87,9 +88,11 @@ BEGIN
     END IF;
 
     -- 1. A look without lock, xid or WAL.
-    PERFORM FROM rea.feed_state f
-    WHERE f.moved OR EXISTS (SELECT FROM rea.events e WHERE e.id > (SELECT f.top_id));
-    IF NOT FOUND THEN
+    SELECT f.moved OR EXISTS (SELECT FROM rea.events e WHERE e.id > (SELECT f.top_id)) INTO work FROM rea.feed_state f;
+    IF work IS NULL THEN
+        RAISE EXCEPTION 'rea: feed_pass: rea.feed_passes is empty, so nothing is known of what is numbered' USING ERRCODE = '55000',
+            HINT = 'SELECT rea.mend_sequence()';
+    ELSIF NOT work THEN
         RETURN 0;
     END IF;
 
@@ -211,6 +214,11 @@ BEGIN
     END IF;
     PERFORM pg_advisory_xact_lock(7497057, 1);
     LOCK TABLE rea.events IN SHARE ROW EXCLUSIVE MODE;
+    IF NOT EXISTS (SELECT FROM rea.feed_passes) THEN   -- somebody has emptied it: everything below the last numbered id is looked at
+        INSERT INTO rea.feed_passes (pass, stamp, top_id, top_position, top_hole, seen)
+        SELECT 0, '0', coalesce(max(p.event_id), 0), coalesce(max(p.position), 0), '0', '1:1:' FROM rea.feed p;
+        DELETE FROM rea.feed_holes;
+    END IF;
     SELECT f.* INTO STRICT s FROM rea.feed_state f;
     SELECT greatest((SELECT max(e.id) FROM rea.events e), s.top_id, CASE WHEN q.is_called THEN q.last_value END)
     INTO last FROM rea.events_id_seq q;

@@ -18,9 +18,20 @@ DECLARE
     o record;
     owner_role text := prefix || '_owner';
 BEGIN
+    -- Default privileges of the database may give other roles more than reading, or take the functions away.
+    IF NOT EXISTS (SELECT FROM rea.roles) THEN
+        FOR o IN SELECT DISTINCT c.oid::regclass AS name, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+                 FROM pg_class c, aclexplode(c.relacl) a
+                 WHERE c.relnamespace = 'rea'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S') AND a.grantee <> c.relowner LOOP
+            EXECUTE format('REVOKE ALL ON %s FROM %s', o.name, o.grantee);
+        END LOOP;
+    END IF;
     FOR r IN SELECT k.kind, prefix || '_' || k.kind AS name FROM unnest('{owner,writer,importer,operator,reader}'::text[]) k(kind) LOOP
         IF EXISTS (SELECT FROM pg_roles p WHERE p.rolname = r.name) THEN
             INSERT INTO rea.roles VALUES (r.kind, r.name, false) ON CONFLICT DO NOTHING;
+            IF r.kind = 'owner' AND EXISTS (SELECT FROM pg_roles p WHERE p.rolname = r.name AND (p.rolcanlogin OR p.rolsuper)) THEN
+                RETURN NEXT format('the role %I was there before and may log in or is a superuser: whoever is it can switch the events'' triggers off: ALTER ROLE %I NOLOGIN NOSUPERUSER, or choose another prefix', r.name, r.name);
+            END IF;
         ELSE
             BEGIN
                 EXECUTE format('CREATE ROLE %I NOLOGIN', r.name);
@@ -46,7 +57,11 @@ BEGIN
         IF r.kind = 'importer' THEN
             EXECUTE format('GRANT INSERT, UPDATE ON rea.imports TO %I', r.name);
         END IF;
-        EXECUTE format('GRANT EXECUTE ON FUNCTION rea.feed_pass(int) TO %I', r.name);
+        FOR o IN SELECT p.oid::regprocedure AS name FROM pg_proc p
+                 WHERE p.pronamespace = 'rea'::regnamespace AND p.prorettype <> 'trigger'::regtype
+                   AND p.proname NOT IN ('install_roles', 'protect', 'mend_sequence') LOOP
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', o.name, r.name);
+        END LOOP;
     END LOOP;
 
     -- The owner last: afterwards the installer may have no rights left here.
