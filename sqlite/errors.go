@@ -29,6 +29,9 @@ func (e *BusyError) Error() string {
 // Is reports whether target is rea.ErrRetry.
 func (e *BusyError) Is(target error) bool { return target == rea.ErrRetry }
 
+// Waited is Wait: who has waited that long need not try again at once.
+func (e *BusyError) Waited() time.Duration { return e.Wait }
+
 // resultCode gives SQLite's result code of an error of any driver, without its extension; 0 where there is none.
 func resultCode(err error) int {
 	var e interface{ Code() int }

@@ -79,33 +79,55 @@ func (g *group) take() []*waiter {
 	return taken
 }
 
-// run appends what waits, in the transaction that has begun, and ends it.
+// run appends what waits, in the transaction that has begun, and ends it. Where one call ended it for all, the
+// others run in another one.
 func (g *group) run(s *store) {
 	taken := g.take()
-	shared := &ownSession{session: session{store: s, db: s.writer}}
 	defer func() {
 		for _, w := range taken { // also after a panic, which must not leave anybody waiting
 			close(w.done)
 		}
 	}()
+	for rest := s.appendAll(taken); len(rest) > 0; rest = s.appendAll(rest) {
+		if err := s.writer.begin(context.Background()); err != nil {
+			for _, w := range rest {
+				w.receipt, w.err = rea.Receipt{}, s.mapError("append to "+w.call.Aggregate.String(), err)
+			}
+			return
+		}
+	}
+}
+
+// appendAll gives those of list that it took back because another one ended the transaction.
+func (s *store) appendAll(list []*waiter) (again []*waiter) {
+	shared := &ownSession{session: session{store: s, db: s.writer}}
 	defer func() { _ = shared.Rollback(context.Background()) }()
 	stored := false
-	for _, w := range taken {
+	for i, w := range list {
 		if w.err = w.ctx.Err(); w.err != nil {
 			continue
 		}
 		shared.first = 0 // an xid of its own
 		w.receipt, w.err = shared.Append(context.WithoutCancel(w.ctx), w.call)
+		if shared.lost {
+			for _, before := range list[:i] {
+				if before.err == nil {
+					again = append(again, before)
+				}
+			}
+			return append(again, list[i+1:]...)
+		}
 		stored = stored || w.err == nil
 	}
 	if !stored {
-		return
+		return nil
 	}
 	if err := shared.Commit(context.Background()); err != nil {
-		for _, w := range taken {
+		for _, w := range list {
 			if w.err == nil {
 				w.receipt, w.err = rea.Receipt{}, err
 			}
 		}
 	}
+	return nil
 }

@@ -71,6 +71,9 @@ func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineRe
 		r.last[line.Aggregate] = last + 1
 		return result, nil
 	}
+	if r.rolledBack(ctx) { // no line of this transaction is stored
+		return result, r.store.mapError("import into "+line.Aggregate.String(), err)
+	}
 	if result.Err = refusedCheck(line.Aggregate, err); result.Err != nil {
 		return result, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/internal/migration"
 )
@@ -48,11 +50,21 @@ func (s *store) applied(ctx context.Context, db SQL) ([]applied, error) {
 		row  applied
 		at   string
 	)
-	err := each(ctx, db, func() (err error) {
-		row.AppliedAt, err = time.Parse(rea.TimeLayout, at)
-		list = append(list, row)
-		return err
-	}, []any{&row.Version, &row.Name, &row.checksum, &at}, appliedSQL)
+	read := func() error {
+		return each(ctx, db, func() (err error) {
+			row.AppliedAt, err = time.Parse(rea.TimeLayout, at)
+			list = append(list, row)
+			return err
+		}, []any{&row.Version, &row.Name, &row.checksum, &at}, appliedSQL)
+	}
+	err := read()
+	for range 10 { // another process may just be making the file
+		if _, stat := os.Stat(s.reader.path); resultCode(err) != sqlite3.SQLITE_CANTOPEN || stat != nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+		list, err = nil, read()
+	}
 	if err != nil {
 		if err = s.mapError("read the schema's version", err); errors.Is(err, rea.ErrNoSchema) {
 			return nil, nil
@@ -216,47 +228,6 @@ func (s *store) MigrationSQL() string {
 	}
 	b.WriteString("\nCOMMIT;\n")
 	return b.String()
-}
-
-const uninstallSQL = `
-DROP VIEW IF EXISTS rea_history;
-DROP TABLE IF EXISTS rea_imports;
-DROP TABLE IF EXISTS rea_events;
-DROP TABLE IF EXISTS rea_schema_migrations;`
-
-// Uninstall drops what the migrations have made, and no table of somebody else's that begins with rea_ too.
-func (s *store) Uninstall(ctx context.Context, events int64) error {
-	if _, err := os.Stat(s.reader.path); errors.Is(err, os.ErrNotExist) {
-		return &rea.SchemaError{Known: len(steps)}
-	}
-	if err := s.writer.begin(ctx); err != nil {
-		return s.mapError("uninstall", err)
-	}
-	if err := s.uninstall(ctx, events); err != nil {
-		s.writer.rollback(ctx)
-		return err
-	}
-	s.found.Store(0)
-	return s.mapError("uninstall", s.writer.commit(ctx))
-}
-
-func (s *store) uninstall(ctx context.Context, events int64) error {
-	list, err := s.applied(ctx, s.writer)
-	if err != nil {
-		return err
-	}
-	if found := newest(list); found == 0 || found > len(steps) {
-		return &rea.SchemaError{Found: found, Known: len(steps)}
-	}
-	var stored int64
-	if err := one(ctx, s.writer, []any{&stored}, countSQL); err != nil {
-		return s.mapError("uninstall", err)
-	}
-	if stored != events {
-		return &rea.NotConfirmedError{Events: stored, Given: events}
-	}
-	_, err = s.writer.conn.ExecContext(context.WithoutCancel(ctx), uninstallSQL)
-	return s.mapError("uninstall", err)
 }
 
 // SchemaVersion is the newest version of the schema that this program knows.

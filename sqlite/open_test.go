@@ -178,3 +178,41 @@ func TestUninstall(t *testing.T) {
 	}
 	mustAppend(t, archive.Autocommit(), order(1), event("Placed", `{}`))
 }
+
+func TestUninstallNamesWhatDependsOnIt(t *testing.T) {
+	t.Parallel()
+	for want, statement := range map[string]string{
+		"view v":                 `CREATE VIEW v AS SELECT seq FROM "rea_events"`,
+		"view w":                 `CREATE VIEW w AS SELECT seq FROM REA_HISTORY`,
+		"trigger t":              `CREATE TRIGGER t AFTER INSERT ON rea_events BEGIN SELECT 1; END`,
+		"trigger u":              `CREATE TRIGGER u AFTER INSERT ON mine BEGIN INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type) VALUES ('a', 'b', 1, 'X'); END`,
+		"foreign key of table f": `CREATE TABLE f (a INTEGER REFERENCES rea_events (id), b INTEGER REFERENCES [rea_events])`,
+		"virtual table x":        `CREATE VIRTUAL TABLE x USING fts5(payload, content='rea_events', content_rowid='id')`,
+		"":                       `CREATE TABLE rea_events_of_mine (rea_events TEXT, "a" INTEGER REFERENCES mine (a))`,
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			archive := newArchive(t)
+			mustAppend(t, archive.Autocommit(), order(1), event("Placed", `{}`))
+			db := rawDB(t, archive, "")
+			for _, statement := range []string{`CREATE TABLE mine (a INTEGER PRIMARY KEY)`, `CREATE VIEW harmless AS SELECT a AS rea_event FROM mine`, statement} {
+				if _, err := db.Exec(statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := archive.Uninstall(t.Context(), 1)
+			if want == "" {
+				if err != nil {
+					t.Errorf("Uninstall = %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.HasSuffix(err.Error(), "drop it first: "+want) {
+				t.Errorf("Uninstall = %v, want an error that names the %s", err, want)
+			}
+			if n := count(t, archive); n != 1 {
+				t.Errorf("%d events are left, want 1", n)
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -79,6 +81,38 @@ func TestRawStatements(t *testing.T) {
 		{"no JSON", "INSERT " + insert + "('order', '1', 3, 'Paid', 'x')", "events_payload_check"},
 		{"an array", "INSERT " + insert + "('order', '1', 3, 'Paid', '[]')", "events_payload_check"},
 		{"JSON5", "INSERT " + insert + "('order', '1', 3, 'Paid', '{a:1}')", "events_payload_check"},
+		{"payload with a line feed", "INSERT " + insert + `('order', '1', 3, 'Paid', '{' || char(10) || '}')`, "events_payload_check"},
+		{"metadata with a line feed", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{' || char(10) || '}')`, "events_metadata_check"},
+		{"payload with a carriage return", "INSERT " + insert + `('order', '1', 3, 'Paid', '{}' || char(13))`, "events_payload_check"},
+		{"metadata with a carriage return", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{}' || char(13))`, "events_metadata_check"},
+		{"payload with a tab", "INSERT " + insert + `('order', '1', 3, 'Paid', char(9) || '{}')`, "events_payload_check"},
+		{"metadata with a tab", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', char(9) || '{}')`, "events_metadata_check"},
+		{"payload with U+0001 in a text", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"' || char(1) || '"}')`, "events_payload_check"},
+		{"metadata with U+0001 in a text", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"' || char(1) || '"}')`, "events_metadata_check"},
+		{"payload with U+0000 behind it", "INSERT " + insert + `('order', '1', 3, 'Paid', '{}' || char(0) || 'x')`, "events_payload_check"},
+		{"metadata with U+0000 behind it", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{}' || char(0) || 'x')`, "events_metadata_check"},
+		{"payload with an escaped U+0000", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\u0000"}')`, "events_payload_check"},
+		{"metadata with an escaped U+0000", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\u0000"}')`, "events_metadata_check"},
+		{"payload with an escaped U+0000 behind a backslash", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\\\u0000"}')`, "events_payload_check"},
+		{"metadata with an escaped U+0000 behind a backslash", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\\\u0000"}')`, "events_metadata_check"},
+		{"payload with an escaped U+0000 in a key", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"\u0000":1}')`, "events_payload_check"},
+		{"metadata with an escaped U+0000 in a key", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"\u0000":1}')`, "events_metadata_check"},
+		{"payload with half a surrogate", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\uD83d"}')`, "events_payload_check"},
+		{"metadata with half a surrogate", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\uD83d"}')`, "events_metadata_check"},
+		{"payload with the other half", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\udE00"}')`, "events_payload_check"},
+		{"metadata with the other half", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\udE00"}')`, "events_metadata_check"},
+		{"payload with an escaped surrogate pair", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\ud83d\ude00"}')`, "events_payload_check"},
+		{"metadata with an escaped surrogate pair", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\ud83d\ude00"}')`, "events_metadata_check"},
+		{"payload with a visible u0000", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\\u0000"}')`, ""},
+		{"metadata with a visible u0000", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\\u0000"}')`, ""},
+		{"payload with a visible surrogate", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\\\\ud83d"}')`, ""},
+		{"metadata with a visible surrogate", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\\\\ud83d"}')`, ""},
+		{"payload with an escaped letter", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"\ud55c\ud7ff\ue000\u0001\n"}')`, ""},
+		{"metadata with an escaped letter", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"\ud55c\ud7ff\ue000\u0001\n"}')`, ""},
+		{"payload with a space", "INSERT " + insert + `('order', '1', 3, 'Paid', '{ }')`, ""},
+		{"metadata with a space", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{ }')`, ""},
+		{"payload with an emoji", "INSERT " + insert + `('order', '1', 3, 'Paid', '{"x":"😀"}')`, ""},
+		{"metadata with an emoji", `INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, metadata) VALUES ('order', '1', 3, 'Paid', '{"x":"😀"}')`, ""},
 		{"null", "INSERT " + insert + "('order', '1', 3, 'Paid', NULL)", "NOT NULL"},
 		{"a big payload", "INSERT " + insert + "('order', '1', 3, 'Paid', '{\"x\":\"' || printf('%.*c', 16777216, 'x') || '\"}')", "events_payload_check"},
 		{"status", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, status) VALUES ('order', '1', 3, 'Paid', 'paid')", "RE002 illegal_step"},
@@ -86,6 +120,15 @@ func TestRawStatements(t *testing.T) {
 		{"version 0", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version) VALUES ('order', '1', 3, 'Paid', 0)", "events_event_version_check"},
 		{"a time without digits", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-06-01T12:00:00Z')", "events_created_at_check"},
 		{"February 30", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-02-30T12:00:00.000000Z')", "events_created_at_check"},
+		{"February 29", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-02-29T12:00:00.000000Z')", ""},
+		{"February 29 of another year", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2023-02-29T12:00:00.000000Z')", "events_created_at_check"},
+		{"April 31", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-04-31T12:00:00.000000Z')", "events_created_at_check"},
+		{"hour 24", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-02-03T24:00:00.000000Z')", "events_created_at_check"},
+		{"month 13", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-13-01T00:00:00.000000Z')", "events_created_at_check"},
+		{"day 0", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-01-00T00:00:00.000000Z')", "events_created_at_check"},
+		{"recorded at February 30", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, recorded_at) VALUES ('order', '1', 3, 'Paid', '2024-02-30T12:00:00.000000Z')", "events_recorded_at_check"},
+		{"recorded at hour 24", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, recorded_at) VALUES ('order', '1', 3, 'Paid', '2024-02-03T24:00:00.000000Z')", "events_recorded_at_check"},
+		{"recorded at a time", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, recorded_at) VALUES ('order', '1', 3, 'Paid', '2024-02-03T23:59:59.999999Z')", ""},
 		{"second 60", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '2024-02-03T12:00:60.000000Z')", "events_created_at_check"},
 		{"year 0", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '0000-02-03T12:00:00.000000Z')", "events_created_at_check"},
 		{"the last microsecond", "INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 3, 'Paid', '9999-12-31T23:59:59.999999Z')", ""},
@@ -129,4 +172,43 @@ func TestRawDefaultsAreReadBack(t *testing.T) {
 			t.Errorf("event = %+v", e)
 		}
 	}
+}
+
+// Tests run on the newest SQLite; the program sqlite3 is often an old one, whose strftime checks less.
+func TestRawTimesInTheInstalledSQLite(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("sqlite3")
+	if err != nil {
+		t.Skip("no program sqlite3 here")
+	}
+	archive := newArchive(t)
+	for at, refused := range map[string]bool{
+		"2024-02-29T12:00:00": false, "2024-02-30T12:00:00": true, "2023-02-29T12:00:00": true, "2024-02-03T24:00:00": true,
+		"2024-04-31T00:00:00": true, "0001-01-01T00:00:00": false, "9999-12-31T23:59:59": false,
+	} {
+		for _, column := range []string{"created_at", "recorded_at"} {
+			statement := fmt.Sprintf("INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, %s) VALUES ('%[1]s', '%[2]s', 1, 'X', '%[2]s.000000Z')", column, at)
+			out, err := exec.CommandContext(t.Context(), shell, archive.store.reader.path, statement).CombinedOutput()
+			if (err != nil) != refused || refused && !strings.Contains(string(out), "events_"+column+"_check") {
+				t.Errorf("%s %s: %v, %s", column, at, err, out)
+			}
+		}
+	}
+}
+
+func TestDamagedTimeIsNamed(t *testing.T) {
+	t.Parallel()
+	archive := newArchive(t)
+	mustAppend(t, archive.Autocommit(), order(1), event("Placed", `{}`))
+	_, err := rawDB(t, archive, "_pragma=ignore_check_constraints(1)").Exec(
+		"INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, created_at) VALUES ('order', '1', 2, 'Paid', '2024-02-30T12:00:00.000000Z')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range archive.Autocommit().Events(t.Context(), order(1), 0) {
+		if err != nil && strings.Contains(err.Error(), "order/1 at seq 2") {
+			return
+		}
+	}
+	t.Error("the damaged event is not named")
 }

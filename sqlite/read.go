@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -31,8 +32,11 @@ func (s *session) events(ctx context.Context, query string, args ...any) (list [
 		if e.CreatedAt, err = time.Parse(rea.TimeLayout, created); err == nil && recorded != "" {
 			e.RecordedAt, err = time.Parse(rea.TimeLayout, recorded)
 		}
+		if err != nil { // the CHECKs were switched off
+			return fmt.Errorf("the times of %s at seq %d are damaged: %w", e.Aggregate, e.Seq, err)
+		}
 		list = append(list, e)
-		if size += len(e.Payload) + len(e.Metadata); err == nil && size >= rea.MaxPageBytes {
+		if size += len(e.Payload) + len(e.Metadata); size >= rea.MaxPageBytes {
 			err = errPageFull
 		}
 		return err

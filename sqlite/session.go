@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type session struct {
 	db      SQL
 	foreign bool  // the transaction is the user's
 	first   int64 // id of the first event of this transaction, in one of ours; 0: not known yet
+	lost    bool  // a trigger of the user's has ended the transaction, one of ours
 }
 
 // Ready asks through a connection of its own.
@@ -47,6 +49,12 @@ func (s *session) transaction(ctx context.Context, last int64) string {
 	return strconv.FormatInt(first, 10)
 }
 
+// rolledBack looks, after an error, whether a transaction of ours is gone.
+func (s *session) rolledBack(ctx context.Context) bool {
+	s.lost = s.lost || !s.foreign && !s.store.writer.inTransaction(ctx)
+	return s.lost
+}
+
 // ownSession is a transaction of REA's. It is safe for concurrent use, as *sql.Tx is.
 type ownSession struct {
 	mu sync.Mutex
@@ -69,6 +77,9 @@ func (s *ownSession) do(fn func() error) error {
 	switch resultCode(err) {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CORRUPT:
 		s.failed = err
+	}
+	if err != nil && s.failed == nil && s.rolledBack(context.Background()) {
+		s.failed = fmt.Errorf("%w (which has rolled the whole transaction back)", err)
 	}
 	return err
 }

@@ -10,6 +10,11 @@
 // SQLite lets one transaction write at a time, in all processes together: a writer waits for the others, at most
 // Config.Busy, and readers wait for nobody. An event's position is its id. What the tables refuse, they refuse
 // in any program that opens the file; nothing can stop DROP TABLE or PRAGMA writable_schema there.
+//
+// A program that writes rows without REA must give payload and metadata as JSON on one line, with characters beyond
+// U+FFFF as themselves. What SQLite cannot see is stored as it came, and an import of its export rejects it: a key
+// that an object has twice, a text that is no UTF-8. A number keeps its spelling (1e2), where PostgreSQL writes 100.
+// A trigger of the user's that ends in RAISE(ROLLBACK) ends the whole transaction, the user's own as well.
 package sqlite
 
 import (

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -196,4 +197,87 @@ func TestWaitForAnotherWriterEnds(t *testing.T) {
 		}
 	})
 	mustAppend(t, archive.Autocommit(), order(1), event("Placed", `{}`))
+}
+
+// A trigger of the user's may end the whole transaction: then nothing more of it is stored, and nobody else suffers.
+func TestTriggerThatRollsBack(t *testing.T) {
+	t.Parallel()
+	setUp := func(t *testing.T) *Archive {
+		archive := newArchive(t)
+		for _, statement := range []string{
+			`CREATE TRIGGER mine AFTER INSERT ON rea_events WHEN NEW.event_type = 'Bad' BEGIN SELECT RAISE(ROLLBACK, 'not this one'); END`,
+			`CREATE TABLE other (x INTEGER CHECK (x > 0))`,
+			`CREATE TRIGGER worse AFTER INSERT ON rea_events WHEN NEW.event_type = 'Worse' BEGIN INSERT OR ROLLBACK INTO other VALUES (0); END`,
+		} {
+			if _, err := rawDB(t, archive, "").Exec(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return archive
+	}
+	for _, name := range []string{"Bad", "Worse"} {
+		ways := map[string]func(tx *rea.Tx) error{
+			"Append": func(tx *rea.Tx) error { _, err := tx.Append(t.Context(), order(2), event(name, `{}`)); return err },
+			"Import": func(tx *rea.Tx) error {
+				_, err := tx.Import(t.Context(), []rea.Line{{Aggregate: order(2), Event: event(name, `{}`)}, {Aggregate: order(4), Event: event("Placed", `{}`)}})
+				return err
+			},
+		}
+		for way, call := range ways {
+			t.Run(way+" "+name, func(t *testing.T) {
+				t.Parallel()
+				archive := setUp(t)
+				err := archive.Do(t.Context(), func(tx *rea.Tx) error {
+					mustAppend(t, tx, order(1), event("Placed", `{}`))
+					if err := call(tx); err == nil {
+						t.Error("no error")
+					}
+					if _, err := tx.Append(t.Context(), order(3), event("Placed", `{}`)); err == nil {
+						t.Error("an append after the rollback is taken")
+					}
+					return nil
+				})
+				if err == nil || !strings.Contains(err.Error(), "rolled the whole transaction back") {
+					t.Errorf("Do = %v", err)
+				}
+				if got := dump(t, archive); got != "" {
+					t.Errorf("stored:\n%s", got)
+				}
+				mustAppend(t, archive.Autocommit(), order(1), event("Placed", `{}`))
+			})
+		}
+	}
+	t.Run("appends that share a transaction", func(t *testing.T) {
+		t.Parallel()
+		archive := setUp(t)
+		var wg sync.WaitGroup
+		held := make(chan struct{})
+		wg.Go(func() {
+			_ = archive.Do(t.Context(), func(*rea.Tx) error {
+				close(held)
+				for waiting := 0; waiting < 20; time.Sleep(time.Millisecond) {
+					archive.store.group.mu.Lock()
+					waiting = len(archive.store.group.waiting)
+					archive.store.group.mu.Unlock()
+				}
+				return nil
+			})
+		})
+		<-held
+		for i := range 20 {
+			wg.Go(func() {
+				name := "Placed"
+				if i%5 == 2 {
+					name = "Bad"
+				}
+				if _, err := archive.Autocommit().Append(t.Context(), order(i), event(name, `{}`)); (err != nil) != (name == "Bad") {
+					t.Errorf("append %d of %s = %v", i, name, err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := count(t, archive); n != 16 {
+			t.Errorf("%d events are stored, want 16", n)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 )
@@ -89,6 +90,13 @@ func (w *writer) rollback(ctx context.Context) {
 		w.drop()
 	}
 	w.release()
+}
+
+// inTransaction reports whether the transaction that began is still open: a trigger of the user's that ends in RAISE(ROLLBACK)
+// ends it. Where it is not, an empty one is begun, so that nothing commits by itself before rollback.
+func (w *writer) inTransaction(ctx context.Context) bool {
+	_, err := w.ExecContext(context.WithoutCancel(ctx), "BEGIN")
+	return err != nil && strings.Contains(err.Error(), "within a transaction")
 }
 
 // patient calls fn until it gives something else than busy, the deadline has passed, or ctx has ended.
