@@ -82,8 +82,12 @@ func (a *app) export(cmd *cobra.Command, name string, force bool, options transf
 		options.Progress = func(position, head int64) { bar.set(position, head, fmt.Sprintf("position %d", position)) }
 	}
 	var events int64
+	var left *transfer.LeftOutError
 	err = a.toFile(name, force, func(w io.Writer) error {
 		events, err = transfer.Export(ctx, archive, w, options)
+		if errors.As(err, &left) {
+			return nil // what is written is whole by itself
+		}
 		return err
 	})
 	bar.close()
@@ -91,6 +95,10 @@ func (a *app) export(cmd *cobra.Command, name string, force bool, options transf
 		return err
 	}
 	a.say(counted(events, "event") + " written")
+	if left != nil {
+		a.say(fmt.Sprintf("the server takes no writes: %s without a position left out", counted(left.Events, "event")))
+		return partialError{}
+	}
 	return nil
 }
 
@@ -148,7 +156,10 @@ func (a *app) toFile(name string, force bool, write func(io.Writer) error) (err 
 		return errors.Join(write(file), file.Close())
 	}
 	// Not os.CreateTemp, whose files nobody else may read.
-	file, err := os.OpenFile(fmt.Sprintf("%s.%d.part", path, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	file, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, os.ErrExist) {
+		return &refusedError{name + ".part exists: another export writes it, or was killed: wait for it, or remove it"}
+	}
 	if err != nil {
 		return fmt.Errorf("make %s: %w", name, errors.Unwrap(err)) // without the name of the part
 	}

@@ -21,7 +21,7 @@ const (
 func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filter, f logFlags) error {
 	out := a.newEventWriter(true)
 	if f.after.head || f.last > 0 {
-		head, err := archive.CatchUp(ctx)
+		head, err := a.catchUp(ctx, archive)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -123,7 +124,7 @@ func (f *logFlags) logFilter(cmd *cobra.Command, args []string) (rea.Filter, err
 
 // history shows the archive by position, or its newest events.
 func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filter, newest int) error {
-	head, err := archive.CatchUp(ctx)
+	head, err := a.catchUp(ctx, archive)
 	if err != nil {
 		return err
 	}
@@ -160,6 +161,16 @@ func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filt
 		a.say(nothing(filter))
 	}
 	return ctx.Err()
+}
+
+// catchUp goes on, with a note, where the server takes no writes.
+func (a *app) catchUp(ctx context.Context, archive *rea.Archive) (head int64, err error) {
+	head, err = archive.CatchUp(ctx)
+	if errors.Is(err, rea.ErrReadOnly) || errors.Is(err, rea.ErrNewerSchema) {
+		a.say("note: nothing can be numbered here: events that committed since the last pass have no position yet and are not shown")
+		return head, nil
+	}
+	return head, err
 }
 
 // nothing says that no event was found; names are often misspelt.

@@ -84,7 +84,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 	}
 	defer archive.Close()
 	if position {
-		if _, err := archive.CatchUp(ctx); err != nil {
+		if _, err := a.catchUp(ctx, archive); err != nil {
 			return err
 		}
 	}

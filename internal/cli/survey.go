@@ -87,7 +87,7 @@ func (a *app) surveyArchive(ctx context.Context, rules *rea.Catalog, aggregate s
 		return nil, err
 	}
 	defer archive.Close()
-	if _, err := archive.CatchUp(ctx); err != nil {
+	if _, err := a.catchUp(ctx, archive); err != nil {
 		return nil, err
 	}
 	tx := archive.Autocommit()

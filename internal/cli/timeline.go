@@ -95,7 +95,7 @@ func (m moment) MarshalJSON() ([]byte, error) {
 
 // timeline shows the events of one aggregate by seq, or its newest ones.
 func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Filter, newest int) error {
-	if _, err := archive.CatchUp(ctx); err != nil { // positions for --after
+	if _, err := a.catchUp(ctx, archive); err != nil { // positions for --after
 		return err
 	}
 	aggregate := rea.Ref{Type: filter.Type, ID: filter.ID}

@@ -113,17 +113,21 @@ func (im *importer) run(ctx context.Context) (err error) {
 	}()
 	for b := range batches {
 		if err := im.store(ctx, b); err != nil {
-			if cause := context.Cause(ctx); cause != nil {
-				return cause
+			if context.Cause(ctx) != nil {
+				break // which is why
 			}
 			return err
 		}
 	}
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := context.Cause(ctx); cause == errChanged {
+		return fmt.Errorf("%w: %d lines of it are stored, and of these, those without seq or idempotency_key would be stored a second time if the changed file is imported", cause, im.progress.Stored)
+	} else if cause != nil {
 		return cause
 	}
 	return nil
 }
+
+var errChanged = errors.New("rea: import: the file has changed while it was read")
 
 // batch is what one transaction stores.
 type batch struct {
@@ -179,7 +183,7 @@ func (im *importer) read(ctx context.Context, done int64, batches chan<- *batch)
 		}
 	}
 	if content.sum() != im.source.hash {
-		return fmt.Errorf("rea: import: the file has changed while it was read, %d lines of it are stored: import it again when nobody writes to it", in.number)
+		return errChanged
 	}
 	b.last = true
 	send()

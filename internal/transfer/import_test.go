@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,26 +150,62 @@ func TestImportMakesNoRejectsFileWithoutRejects(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "rejects")
-		stale := write(t, filepath.Join(dir, "stale"), []byte(`{"line":3,"code":"limit","message":"m"}`+"\n"))
-		other := write(t, filepath.Join(dir, "other"), []byte("a letter\n"))
+		sum := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 		archive := s.archive(t)
-		if _, err := Import(t.Context(), archive, strings.NewReader(notes(3)), ImportOptions{Rejects: path}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Import(t.Context(), archive, strings.NewReader(notes(4)), ImportOptions{Rejects: stale}); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{path, stale} {
+		own := write(t, filepath.Join(dir, "own"), []byte(`{"source":"`+sum(notes(4))+`","line":3,"code":"limit","message":"m"}`+"\n"+`{"source":"`+sum(notes(4))[:9]))
+		for name, text := range map[string]string{path: notes(3), own: notes(4)} {
+			if _, err := Import(t.Context(), archive, strings.NewReader(text), ImportOptions{Rejects: name}); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("there is a file %s (%v)", filepath.Base(name), err)
 			}
 		}
-		_, err := Import(t.Context(), archive, strings.NewReader(notes(5)), ImportOptions{Rejects: other})
-		if !errors.As(err, new(*NotRejectsError)) {
-			t.Errorf("Import = %v, want a NotRejectsError", err)
+		for i, c := range []struct {
+			text  string
+			other bool
+		}{
+			{`{"source":"` + sum("x") + `","line":3,"code":"limit","message":"m"}` + "\n", true},
+			{"a letter\n", false},
+			{"a letter without an end", false},
+			{`{"source":"` + sum("x"), false},
+		} {
+			file := write(t, filepath.Join(dir, "kept"), []byte(c.text))
+			_, err := Import(t.Context(), archive, strings.NewReader(notes(5)), ImportOptions{Rejects: file})
+			var not *NotRejectsError
+			if !errors.As(err, &not) || not.Other != c.other {
+				t.Errorf("Import %d = %v, want a NotRejectsError, Other %t", i, err, c.other)
+			}
+			if text, _ := os.ReadFile(file); string(text) != c.text {
+				t.Errorf("the file %d holds %q now", i, text)
+			}
 		}
-		if text, _ := os.ReadFile(other); string(text) != "a letter\n" {
-			t.Errorf("the other file holds %q now", text)
+		if _, err := Import(t.Context(), archive, strings.NewReader(notes(5)), ImportOptions{Rejects: dir}); !errors.As(err, new(*NotRejectsError)) {
+			t.Errorf("Import with a folder for the rejects = %v", err)
+		}
+		empty := write(t, filepath.Join(dir, "empty"), nil)
+		if _, err := Import(t.Context(), archive, strings.NewReader(notes(6)), ImportOptions{Rejects: empty}); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(empty); err != nil {
+			t.Errorf("an empty file of somebody's is gone: %v", err)
+		}
+	})
+}
+
+func TestImportOfAFileThatGrowsTakesWhatWasThere(t *testing.T) {
+	t.Parallel()
+	forEachStore(t, func(t *testing.T, s store) {
+		path := write(t, filepath.Join(t.TempDir(), "in.ndjson"), []byte(notes(20)))
+		grown := false
+		got := mustImport(t, s.archive(t), path, ImportOptions{BatchLines: 5, Progress: func(Progress) {
+			if !grown {
+				grown = true
+				write(t, path, []byte(notes(40)))
+			}
+		}})
+		if got.New != 20 || !got.Done {
+			t.Errorf("Import = %+v, want 20 new lines", got)
 		}
 	})
 }

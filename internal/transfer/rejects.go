@@ -41,6 +41,7 @@ type rejects struct {
 	path   string
 	source string
 	file   *os.File
+	ours   bool  // close may remove it where nothing is left: this run made it, or it is of this source
 	end    int64 // of what belongs to committed lines
 
 	count   int64  // of rejects of committed lines
@@ -52,6 +53,9 @@ type rejects struct {
 // of the import of source. A file that holds anything else is not this import's to overwrite.
 func openRejects(path, source string, committed int64) (*rejects, error) {
 	r := &rejects{path: path, source: source}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a device, a FIFO, a folder
+		return nil, &NotRejectsError{Path: path}
+	}
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return r, nil
@@ -61,7 +65,10 @@ func openRejects(path, source string, committed int64) (*rejects, error) {
 	}
 	r.file = file
 	if err := r.read(committed); err != nil {
-		return nil, errors.Join(err, r.close())
+		return nil, errors.Join(err, file.Close()) // it is not ours to remove
+	}
+	if info, err := file.Stat(); err == nil {
+		r.ours = info.Size() > 0
 	}
 	if err := r.cut(); err != nil {
 		return nil, errors.Join(err, r.close())
@@ -73,9 +80,15 @@ func openRejects(path, source string, committed int64) (*rejects, error) {
 func (r *rejects) read(committed int64) error {
 	in := bufio.NewReader(r.file)
 	for {
-		entry, err := in.ReadBytes('\n')
-		if err == io.EOF { // also of an entry that a kill has cut
+		entry, err := readEntry(in)
+		if err == io.EOF { // also of an entry that a kill has cut, which begins as ours do
+			if own := []byte(`{"source":"` + r.source); !bytes.HasPrefix(entry, own) && !bytes.HasPrefix(own, entry) {
+				return &NotRejectsError{Path: r.path}
+			}
 			return nil
+		}
+		if err == errEntryTooLong {
+			return &NotRejectsError{Path: r.path}
 		}
 		if err != nil {
 			return fmt.Errorf("rea: import: rejects file %s: %w", r.path, err)
@@ -95,6 +108,23 @@ func (r *rejects) read(committed int64) error {
 	}
 }
 
+// maxEntryBytes: each byte of a line takes six at most, as in \u0001.
+const maxEntryBytes = 6*MaxLineBytes + 1<<20
+
+var errEntryTooLong = errors.New("no entry is so long")
+
+func readEntry(in *bufio.Reader) (entry []byte, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if entry = append(entry, part...); err != bufio.ErrBufferFull {
+			return entry, err
+		}
+		if len(entry) > maxEntryBytes {
+			return nil, errEntryTooLong
+		}
+	}
+}
+
 // keep counts an entry, and remembers the first one.
 func (r *rejects) keep(reject Reject) {
 	if r.count++; r.count == 1 {
@@ -105,6 +135,9 @@ func (r *rejects) keep(reject Reject) {
 
 // rejectsAt looks whether the file at path has the entries of an earlier import of source.
 func rejectsAt(path, source string, rejected int64) (int64, Reject) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return 0, Reject{}
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, Reject{}
@@ -153,7 +186,7 @@ func (r *rejects) write(list []Reject) error {
 		if err != nil {
 			return fmt.Errorf("rea: import: the rejects file cannot be made, name another one: %w", err)
 		}
-		r.file = file
+		r.file, r.ours = file, true
 	}
 	if err := r.cut(); err != nil {
 		return err
@@ -193,7 +226,7 @@ func (r *rejects) close() error {
 		return nil
 	}
 	err := r.file.Close()
-	if info, statErr := os.Stat(r.path); statErr == nil && info.Size() == 0 {
+	if info, statErr := os.Stat(r.path); r.ours && statErr == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		err = errors.Join(err, os.Remove(r.path))
 	}
 	return err

@@ -103,6 +103,9 @@ func (s *source) reader(ctx context.Context) (*content, error) {
 		r = unzipped
 	}
 	sum := sha256.New()
+	if s.hash != "" { // what was added since the first reading is not of this content
+		r = io.LimitReader(r, s.size)
+	}
 	return &content{Reader: io.TeeReader(r, sum), hash: sum}, nil
 }
 
