@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"database/sql"
 	"reflect"
 	"strings"
 	"testing"
@@ -132,4 +133,30 @@ func FuzzLine(f *testing.F) {
 			t.Fatalf("written\n%sread and written\n%s", first, second)
 		}
 	})
+}
+
+func TestExportEndsAtADamagedPayload(t *testing.T) {
+	t.Parallel()
+	for payload, whole := range map[string]bool{`{"a": 1}`: true, "{\n}": false, "{}\r": false, "{": false, "": false} {
+		if got := oneLine([]byte(payload)); got != whole {
+			t.Errorf("oneLine(%q) = %t, want %t", payload, got, whole)
+		}
+	}
+	path := stores[0].new(t)
+	archive := stores[0].at(t, path)
+	if err := archive.Migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=ignore_check_constraints(1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, payload) VALUES ('order', '1', 1, 'X', '{' || char(10) || '}')"); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if _, err := Export(t.Context(), archive, &out, ExportOptions{}); err == nil || !strings.Contains(err.Error(), "order/1 at seq 1 is damaged") {
+		t.Errorf("Export = %v", err)
+	}
 }
