@@ -87,11 +87,11 @@ const filterSQL = `  AND ($5::text IS NULL OR starts_with(e.aggregate_type, $5))
   AND ($12::timestamptz IS NULL OR e.created_at >= $12) AND ($13::timestamptz IS NULL OR e.created_at < $13)`
 
 // The page of the feed first (feed_pkey), then its events (events_pkey): the other way round the planner may
-// read the whole archive in parallel for one page.
+// read the whole archive in parallel for one page. LIMIT 1 keeps it from doing so for a page of thousands.
 const pageSQL = `
 SELECT` + eventColumns + `
 FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
-JOIN rea.events e ON e.id = f.event_id
+CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.id = f.event_id LIMIT 1) e
 WHERE ($3::text IS NULL OR e.aggregate_type = $3) AND ($4::text IS NULL OR e.aggregate_id = $4)
 ` + filterSQL + `
 ORDER BY f.position`
@@ -99,7 +99,7 @@ ORDER BY f.position`
 const unfilteredPageSQL = `
 SELECT` + eventColumns + `
 FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
-JOIN rea.events e ON e.id = f.event_id
+CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.id = f.event_id LIMIT 1) e
 ORDER BY f.position`
 
 const pageEndSQL = `
