@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/realtime-event-archive/rea"
 )
@@ -202,7 +203,13 @@ func (b *batch) add(number int64, text []byte, size int64) {
 	}
 	line, err := ParseLine(text)
 	if err != nil {
-		b.rejects = append(b.rejects, newReject(number, rea.Code(err), err, text))
+		reject := newReject(number, rea.Code(err), err, text)
+		for _, problem := range []string{"a line must", "unknown field", "the field "} { // of the line, not of its payload
+			if rest, ok := strings.CutPrefix(reject.Message, "rea: payload at $: "+problem); ok {
+				reject.Message = "rea: " + problem + rest
+			}
+		}
+		b.rejects = append(b.rejects, reject)
 		return
 	}
 	b.parsed = append(b.parsed, parsed{number, text, line})
