@@ -221,6 +221,9 @@ func (s *store) MigrationSQL() string {
 const uninstallSQL = `
 DROP VIEW IF EXISTS rea_history;
 DROP TABLE IF EXISTS rea_imports;
+DROP TABLE IF EXISTS rea_renames;
+DROP TABLE IF EXISTS rea_steps;
+DROP TABLE IF EXISTS rea_catalogs;
 DROP TABLE IF EXISTS rea_events;
 DROP TABLE IF EXISTS rea_schema_migrations;`
 
@@ -237,6 +240,7 @@ func (s *store) Uninstall(ctx context.Context, events int64) error {
 		return err
 	}
 	s.found.Store(0)
+	s.machine.Store(nil)
 	return s.mapError("uninstall", s.writer.commit(ctx))
 }
 
