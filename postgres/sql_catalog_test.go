@@ -126,7 +126,9 @@ func TestApplyWaitsForAnOpenAppend(t *testing.T) {
 	open.do(`BEGIN`)
 	open.do(`SELECT rea.append('order', '1', 'OrderPlaced')`)
 	done := make(chan rea.Change, 1)
-	go func() { done <- apply(t, url, orders(t, rea.EventType{Name: "Gift", From: []string{rea.FromNone}, To: "gift"})) }()
+	go func() {
+		done <- apply(t, url, orders(t, rea.EventType{Name: "Gift", From: []string{rea.FromNone}, To: "gift"}))
+	}()
 	if err := waiting(t, url)(t.Context()); err != nil {
 		t.Fatal(err)
 	}
