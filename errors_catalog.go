@@ -124,8 +124,8 @@ func (e *UnknownTypeError) Error() string {
 	if e.Newest > 0 {
 		return fmt.Sprintf("rea: %s: %s has version %d, the catalog knows up to %d", at, clip(e.Event), e.Version, e.Newest)
 	}
-	if e.Seq == 0 && e.Version == 0 {
-		return fmt.Sprintf("rea: %sthe catalog does not know %s", transitionOf(e.Aggregate), clip(e.Event))
+	if e.Seq == 0 {
+		return fmt.Sprintf("rea: %sthe catalog does not know %s: declare it, and apply the catalog", transitionOf(e.Aggregate), clip(e.Event))
 	}
 	return fmt.Sprintf("rea: %s: the catalog does not know %s (version %d): declare it, or declare it retired", at, clip(e.Event), e.Version)
 }

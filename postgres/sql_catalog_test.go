@@ -224,3 +224,39 @@ func TestAnUpgradeFromVersion5HandsOverTheNewTables(t *testing.T) {
 		FROM pg_class WHERE oid IN ('rea.steps'::regclass, 'rea.catalogs'::regclass)`)
 	s.do(`SET ROLE rea_writer; SELECT rea.append('order', '1', 'OrderPlaced')`)
 }
+
+// FSM-1 and FSM-2 in SQL, forced: the winner has written and not committed when the loser comes.
+func TestAStepThatLostItsRaceIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	for _, loser := range []string{"PaymentReceived", "OrderCancelled"} {
+		t.Run(loser, func(t *testing.T) {
+			t.Parallel()
+			_, s, url := archive(t)
+			apply(t, url, orders(t, rea.EventType{Name: "OrderCancelled", From: []string{"placed"}, To: "cancelled"}))
+			s.do(`SELECT rea.append('order', '1', 'OrderPlaced')`)
+			for i, lose := range []func(c console) string{
+				func(c console) string {
+					return c.text(`SELECT refused, detail ->> 'status' FROM rea.try_append('order', '1', jsonb_build_array(jsonb_build_object('event_type', $1::text)))`, loser)
+				},
+				func(c console) string {
+					return stateOf(c.try(`SELECT rea.append('order', '2', $1)`, loser))
+				},
+			} {
+				id := fmt.Sprint(i + 1)
+				if i > 0 {
+					s.do(`SELECT rea.append('order', '2', 'OrderPlaced')`)
+				}
+				s.do(`BEGIN`)
+				s.do(`SELECT rea.append('order', $1, 'PaymentReceived')`, id)
+				other := connect(t, url)
+				done := make(chan string, 1)
+				go func() { done <- lose(other) }()
+				if err := waiting(t, url)(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				s.do(`COMMIT`)
+				same(t, "loser", <-done, []string{"illegal_step paid", "RE002"}[i])
+			}
+		})
+	}
+}

@@ -232,6 +232,54 @@ var machines = []clause{
 			Status: "placed", Legal: []string{"PaymentReceived", "OrderCancelled", "NoteAdded"}})
 		same(t, "statuses", statuses(of(t, b.Autocommit(), order1)), "placed/1 paid/1 ")
 	}},
+	{"P10 catalogs change under eight writers, and each event is by one of them", func(t *testing.T, d *Door) {
+		address := d.Migrated(t)
+		b, _ := d.applied(t, address, orderType())
+		ctx, stop := context.WithCancel(limited(t))
+		kinds := []string{"OrderPlaced", "PaymentReceived", "NoteAdded", "OrderShipped", "Gift"}
+		var writers sync.WaitGroup
+		for w := range 8 {
+			writers.Go(func() {
+				for n := w; ctx.Err() == nil; n++ {
+					ref := rea.Ref{Type: "order", ID: fmt.Sprint(n / 7 % 40)}
+					_, err := b.Autocommit().Append(context.WithoutCancel(ctx), ref, event(kinds[n*(w+1)%len(kinds)]))
+					if err != nil && !errors.Is(err, rea.ErrIllegalStep) && !errors.Is(err, rea.ErrUnknownType) {
+						t.Errorf("append: %v", err)
+						return
+					}
+				}
+			})
+		}
+		strict := func(t *rea.Type) { t.Strict = true }
+		gift := func(t *rea.Type) {
+			t.Events = append(t.Events, rea.EventType{Name: "Gift", From: []string{rea.FromAny}, To: "placed"})
+		}
+		for n := range 8 {
+			_, change := d.applied(t, address, orderType([]func(*rea.Type){strict, gift}[n%2]))
+			same(t, "Number", change.Number, n+2)
+		}
+		stop()
+		writers.Wait()
+		events := map[rea.Ref]string{}
+		last := 0
+		for _, e := range b.history(t, rea.Filter{}) {
+			if e.CatalogVersion < last {
+				t.Fatalf("position %d is by catalog %d, after an event by %d", e.Position, e.CatalogVersion, last)
+			}
+			last = e.CatalogVersion
+			rules := catalogOf(t, orderType())
+			if n := e.CatalogVersion - 2; n >= 0 {
+				rules = catalogOf(t, orderType([]func(*rea.Type){strict, gift}[n%2]))
+			}
+			status, exists := events[e.Aggregate]
+			taken, err := rules.Take(e.Aggregate, e.Type, status, exists, false)
+			if err != nil || taken.Status != e.Status {
+				t.Fatalf("%s seq %d: %s from %q is stored with %q, want %q, %v", e.Aggregate, e.Seq, e.Type, status, e.Status, taken.Status, err)
+			}
+			events[e.Aggregate] = e.Status
+		}
+		same(t, "catalogs in use", last > 1, true)
+	}},
 	{"P10 of ten payments at once one is stored (FSM-1)", func(t *testing.T, d *Door) {
 		b, _ := d.applied(t, d.Migrated(t), orderType())
 		put(t, b.Autocommit(), order1, event("OrderPlaced"))

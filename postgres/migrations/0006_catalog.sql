@@ -102,7 +102,7 @@ BEGIN
     IF step.event_type IS NULL THEN
         IF kind."strict" THEN   -- a word of plpgsql
             refused := 'unknown_type';
-            detail := rea.refusal(refused, format('the catalog does not know %s', left(event_type, 60)), aggregate_type, aggregate_id,
+            detail := rea.refusal(refused, format('the catalog does not know %s: declare it, and apply the catalog', left(event_type, 60)), aggregate_type, aggregate_id,
                                   jsonb_build_object('event_type', event_type));
         END IF;
     ELSIF step.from_status IN (coalesce(status, away), away) OR (correction AND step.from_status <> '') THEN
