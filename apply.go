@@ -64,7 +64,11 @@ func (a *Archive) PlanApply(ctx context.Context) (Change, error) {
 	if a.config.Catalog == nil {
 		return Change{}, errNoCatalog
 	}
-	session := a.store.Autocommit()
+	session, err := a.store.Begin(ctx)
+	if err != nil {
+		return Change{}, err
+	}
+	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
 	if err := session.Ready(ctx, false); err != nil {
 		return Change{}, err
 	}
@@ -73,7 +77,7 @@ func (a *Archive) PlanApply(ctx context.Context) (Change, error) {
 
 var errNoCatalog = errors.New("rea: apply: no catalog: give Config.Catalog")
 
-func (a *Archive) change(ctx context.Context, session Session) (Change, error) {
+func (a *Archive) change(ctx context.Context, session OwnSession) (Change, error) {
 	catalog := a.config.Catalog
 	applied, err := session.Catalogs(ctx)
 	if err != nil {

@@ -45,12 +45,6 @@ type Session interface {
 	Head(ctx context.Context) (int64, error)
 	// Count is the number of stored events, numbered or not.
 	Count(ctx context.Context) (int64, error)
-	// Catalogs lists the catalogs that were applied, by number.
-	Catalogs(ctx context.Context) ([]AppliedCatalog, error)
-	// PresentStatuses counts the aggregates of a type by the status that is stored for them, as it is stored, and by
-	// the catalog that gave it. Where an event of leading comes after the last stored status, that one counts: the
-	// aggregate is left out.
-	PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]PresentStatus, error)
 	// ImportProgress gives what is recorded under the hash of a file, zero where nothing is. In a transaction of
 	// REA's other imports of that file then wait until it ends.
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
@@ -61,6 +55,12 @@ type OwnSession interface {
 	Session
 	// Import stores lines in their order and gives one result for each. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
+	// Catalogs lists the catalogs that were applied, by number.
+	Catalogs(ctx context.Context) ([]AppliedCatalog, error)
+	// PresentStatuses counts the aggregates of a type by the status that is stored for them, as it is stored, and by
+	// the catalog that gave it. Where an event of leading comes after the last stored status, that one counts: the
+	// aggregate is left out.
+	PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]PresentStatus, error)
 	// LockCatalog waits about a second for transactions that have appended, which is then ErrRetry, and keeps others from
 	// appending until this one ends.
 	LockCatalog(ctx context.Context) error

@@ -9,7 +9,7 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-func (s *session) Catalogs(ctx context.Context) ([]rea.AppliedCatalog, error) {
+func (s *ownSession) Catalogs(ctx context.Context) ([]rea.AppliedCatalog, error) {
 	var list []rea.AppliedCatalog
 	var a rea.AppliedCatalog
 	var renamed []byte
@@ -42,7 +42,11 @@ FROM a, LATERAL (SELECT e.status, e.catalog_version FROM rea.events e
 WHERE l.status IS NOT NULL
 GROUP BY l.status, l.catalog_version`
 
-func (s *session) PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]rea.PresentStatus, error) {
+func (s *ownSession) PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]rea.PresentStatus, error) {
+	// A table without statistics would be scanned for every aggregate.
+	if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
+		return nil, mapError("read the present statuses", err)
+	}
 	names := make([]string, 0, len(leading))
 	for name := range leading {
 		names = append(names, name)

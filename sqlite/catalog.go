@@ -223,11 +223,3 @@ func (s *ownSession) PresentStatuses(ctx context.Context, aggregateType string, 
 func (s *ownSession) SaveCatalog(ctx context.Context, catalog rea.AppliedCatalog, rows []rea.Declared) error {
 	return s.do(func() error { return s.session.SaveCatalog(ctx, catalog, rows) })
 }
-
-func (a *autocommit) Catalogs(ctx context.Context) ([]rea.AppliedCatalog, error) {
-	return a.reading().Catalogs(ctx)
-}
-
-func (a *autocommit) PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]rea.PresentStatus, error) {
-	return a.reading().PresentStatuses(ctx, aggregateType, leading)
-}

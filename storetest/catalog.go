@@ -234,7 +234,12 @@ var machines = []clause{
 	}},
 	{"P10 catalogs change under eight writers, and each event is by one of them", func(t *testing.T, d *Door) {
 		address := d.Migrated(t)
-		b, _ := d.applied(t, address, orderType())
+		strict := func(t *rea.Type) { t.Strict = true }
+		gift := func(t *rea.Type) {
+			t.Strict, t.Events = true, append(t.Events, rea.EventType{Name: "Gift", From: []string{rea.FromAny}, To: "placed"})
+		}
+		rules := func(number int) rea.Type { return orderType([]func(*rea.Type){gift, strict}[number%2]) }
+		b, _ := d.applied(t, address, rules(1))
 		ctx, stop := context.WithCancel(limited(t))
 		kinds := []string{"OrderPlaced", "PaymentReceived", "NoteAdded", "OrderShipped", "Gift"}
 		var writers sync.WaitGroup
@@ -250,13 +255,9 @@ var machines = []clause{
 				}
 			})
 		}
-		strict := func(t *rea.Type) { t.Strict = true }
-		gift := func(t *rea.Type) {
-			t.Events = append(t.Events, rea.EventType{Name: "Gift", From: []string{rea.FromAny}, To: "placed"})
-		}
-		for n := range 8 {
-			_, change := d.applied(t, address, orderType([]func(*rea.Type){strict, gift}[n%2]))
-			same(t, "Number", change.Number, n+2)
+		for number := 2; number < 10; number++ {
+			_, change := d.applied(t, address, rules(number))
+			same(t, "Number", change.Number, number)
 		}
 		stop()
 		writers.Wait()
@@ -267,12 +268,8 @@ var machines = []clause{
 				t.Fatalf("position %d is by catalog %d, after an event by %d", e.Position, e.CatalogVersion, last)
 			}
 			last = e.CatalogVersion
-			rules := catalogOf(t, orderType())
-			if n := e.CatalogVersion - 2; n >= 0 {
-				rules = catalogOf(t, orderType([]func(*rea.Type){strict, gift}[n%2]))
-			}
 			status, exists := events[e.Aggregate]
-			taken, err := rules.Take(e.Aggregate, e.Type, status, exists, false)
+			taken, err := catalogOf(t, rules(e.CatalogVersion)).Take(e.Aggregate, e.Type, status, exists, false)
 			if err != nil || taken.Status != e.Status {
 				t.Fatalf("%s seq %d: %s from %q is stored with %q, want %q, %v", e.Aggregate, e.Seq, e.Type, status, e.Status, taken.Status, err)
 			}
