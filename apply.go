@@ -99,7 +99,7 @@ func (a *Archive) change(ctx context.Context, session OwnSession) (Change, error
 	change := Change{Number: last.Number + 1, New: true, Added: lacks(is, was), Removed: lacks(was, is)}
 	next := append(slices.Clone(applied), AppliedCatalog{Number: last.Number + 1, Renamed: catalog.renamed()})
 	for _, t := range catalog.Types() {
-		if t.Status == "" || !loses(before, t, len(applied) > 0) {
+		if t.Status == "" || !loses(before, catalog, t, len(applied) > 0) {
 			continue
 		}
 		present, err := session.PresentStatuses(ctx, t.Name, catalog.Leading(t.Name))
@@ -118,12 +118,19 @@ func (a *Archive) change(ctx context.Context, session OwnSession) (Change, error
 	return change, nil
 }
 
-// loses: an aggregate may be in a status that t does not know, so that all have to be looked at. The machine before
-// knew all of them; where the type had none, an earlier one may have left some.
-func loses(before *Catalog, t Type, earlier bool) bool {
+// loses: an aggregate may be in a status that catalog does not know, so that all have to be looked at. The machine
+// before knew the status of each. Where the type had none, an earlier one may have left some; and where an event leads
+// to a status no more, what is stored before it tells the status again.
+func loses(before, catalog *Catalog, t Type, earlier bool) bool {
 	was, declared := before.Type(t.Name)
 	if !declared || was.Status == "" {
 		return earlier
+	}
+	leading := catalog.Leading(t.Name)
+	for event := range before.Leading(t.Name) {
+		if leading[event] == "" {
+			return true
+		}
 	}
 	return slices.ContainsFunc(was.Statuses(), func(status string) bool {
 		return !slices.Contains(t.Statuses(), cmp.Or(t.Renamed[status], status))

@@ -188,6 +188,18 @@ var machines = []clause{
 		same(t, "statuses", statuses(of(t, b.Autocommit(), order1)), "placed/1 paid/1 settled/3 shipped/3 ")
 		same(t, "statuses", statuses(of(t, b.Autocommit(), order2)), "placed/1 settled/3 ")
 	}},
+	{"P10 a status that shows again when an event leads nowhere any more is looked at", func(t *testing.T, d *Door) {
+		address := d.Migrated(t)
+		of := func(status string, events ...rea.EventType) rea.Type { return rea.Type{Name: "order", Status: status, Events: events} }
+		b, _ := d.applied(t, address, of("status", rea.EventType{Name: "A", To: "z"}))
+		put(t, b.Autocommit(), order1, event("A"))
+		d.applied(t, address, of("", rea.EventType{Name: "A"}))
+		put(t, b.Autocommit(), order1, event("B"))
+		d.applied(t, address, of("status", rea.EventType{Name: "B", To: "x"}))
+		last := d.Open(t, address, rea.Config{Catalog: catalogOf(t, of("status", rea.EventType{Name: "B"}, rea.EventType{Name: "C", To: "x"}))})
+		_, err := last.Apply(limited(t))
+		same(t, "Statuses", refused[*rea.UnknownStatusError](t, "z", err).Statuses, []rea.PresentStatus{{Type: "order", Status: "z", Catalog: 1, Aggregates: 1}})
+	}},
 	{"P10 applying the same catalog again does nothing, also at once", func(t *testing.T, d *Door) {
 		address := d.Migrated(t)
 		var wait sync.WaitGroup
