@@ -190,7 +190,9 @@ var machines = []clause{
 	}},
 	{"P10 a status that shows again when an event leads nowhere any more is looked at", func(t *testing.T, d *Door) {
 		address := d.Migrated(t)
-		of := func(status string, events ...rea.EventType) rea.Type { return rea.Type{Name: "order", Status: status, Events: events} }
+		of := func(status string, events ...rea.EventType) rea.Type {
+			return rea.Type{Name: "order", Status: status, Events: events}
+		}
 		b, _ := d.applied(t, address, of("status", rea.EventType{Name: "A", To: "z"}))
 		put(t, b.Autocommit(), order1, event("A"))
 		d.applied(t, address, of("", rea.EventType{Name: "A"}))
