@@ -20,6 +20,8 @@ var (
 	ErrIllegalStep error = refusal("illegal_step")
 	// ErrUnknownType: an event type or version that the catalog does not know (SQLSTATE RE006).
 	ErrUnknownType error = refusal("unknown_type")
+	// ErrUnknownStatus: a catalog to be applied does not know the present status of some aggregate.
+	ErrUnknownStatus error = refusal("unknown_status")
 	// ErrKeyReused: the idempotency key stands on another content (SQLSTATE RE003).
 	ErrKeyReused error = refusal("key_reused")
 	// ErrBadPayload: a payload or metadata that jsonb could not hold without loss (SQLSTATE RE004).
@@ -51,7 +53,7 @@ var (
 // Code gives the class of err as one word ("conflict", "limit"...), or "" where err is none of REA's.
 func Code(err error) string {
 	for _, class := range []error{
-		ErrConflict, ErrIllegalStep, ErrUnknownType, ErrKeyReused, ErrBadPayload, ErrLimit, ErrImmutable, ErrHole,
+		ErrConflict, ErrIllegalStep, ErrUnknownType, ErrUnknownStatus, ErrKeyReused, ErrBadPayload, ErrLimit, ErrImmutable, ErrHole,
 		ErrNewerSchema, ErrNoSchema, ErrNotFound, ErrNoSuchSeq, ErrRetry, ErrReadOnly, ErrNotConfirmed,
 	} {
 		if errors.Is(err, class) {

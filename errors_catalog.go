@@ -43,6 +43,22 @@ func transitionOf(r Ref) string {
 // Is reports whether target is ErrIllegalStep.
 func (e *TransitionError) Is(target error) bool { return target == ErrIllegalStep }
 
+// UnknownStatusError says that aggregates are in statuses that a catalog to be applied does not know. Nothing was
+// applied. It answers errors.Is for ErrUnknownStatus.
+type UnknownStatusError struct{ Statuses []PresentStatus }
+
+func (e *UnknownStatusError) Error() string {
+	texts := make([]string, len(e.Statuses))
+	for i, s := range e.Statuses {
+		texts[i] = fmt.Sprintf("%s %s (%d)", clip(s.Type), clip(s.Status), s.Aggregates)
+	}
+	return "rea: apply the catalog: it does not know the present status of some aggregates: " + strings.Join(texts, ", ") +
+		": say with renamed what they are called now"
+}
+
+// Is reports whether target is ErrUnknownStatus.
+func (e *UnknownStatusError) Is(target error) bool { return target == ErrUnknownStatus }
+
 // CatalogError lists what is wrong with a catalog.
 type CatalogError struct{ Problems []CatalogProblem }
 
@@ -107,6 +123,9 @@ func (e *UnknownTypeError) Error() string {
 	}
 	if e.Newest > 0 {
 		return fmt.Sprintf("rea: %s: %s has version %d, the catalog knows up to %d", at, clip(e.Event), e.Version, e.Newest)
+	}
+	if e.Seq == 0 {
+		return fmt.Sprintf("rea: %sthe catalog does not know %s: declare it, and apply the catalog", transitionOf(e.Aggregate), clip(e.Event))
 	}
 	return fmt.Sprintf("rea: %s: the catalog does not know %s (version %d): declare it, or declare it retired", at, clip(e.Event), e.Version)
 }

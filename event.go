@@ -18,7 +18,7 @@ func (r Ref) String() string { return clip(r.Type) + "/" + clip(r.ID) }
 // NewEvent is a fact that is about to be appended.
 type NewEvent struct {
 	Type    string          // "PaymentReceived"
-	Version int             // of the payload's form; 0: 1
+	Version int             // of the payload's form; 0: the newest that the applied catalog declares, else 1
 	Payload json.RawMessage // a JSON object; nil: {}
 }
 

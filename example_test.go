@@ -141,3 +141,43 @@ func ExampleTx_History() {
 	// 2 order/2 <nil>
 	// 3 order/3 <nil>
 }
+
+func ExampleArchive_Apply() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "rea")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	catalog, err := rea.NewCatalog(rea.Type{Name: "order", Status: "status", Events: []rea.EventType{
+		{Name: "OrderPlaced", From: []string{rea.FromNone}, To: "placed"},
+		{Name: "PaymentReceived", From: []string{"placed"}, To: "paid"},
+		{Name: "OrderShipped", From: []string{"paid"}, To: "shipped"},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	archive, err := sqlite.Open(ctx, filepath.Join(dir, "shop.db"), sqlite.Config{Config: rea.Config{Catalog: catalog}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer archive.Close()
+	if err := archive.Migrate(ctx, nil); err != nil {
+		log.Fatal(err)
+	}
+	change, err := archive.Apply(ctx) // from now on the database refuses, whoever writes
+	fmt.Println(change.Number, err)
+
+	tx := archive.Autocommit()
+	receipt, err := tx.Append(ctx, order, rea.NewEvent{Type: "OrderPlaced"})
+	fmt.Println(receipt.Status(), err)
+	_, err = tx.Append(ctx, order, rea.NewEvent{Type: "OrderShipped"})
+	var refused *rea.TransitionError
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Status, refused.Legal)
+	}
+	// Output:
+	// 1 <nil>
+	// placed <nil>
+	// placed [PaymentReceived]
+}

@@ -102,8 +102,8 @@ func TestStepsThatAreRefusedSayWhatIsLegal(t *testing.T) {
 		{"order", "Placed", "placed", true, "rea: order: Placed is illegal in status placed: legal now: Paid, Noted"},
 		{"order", "Payed", "placed", true, "rea: order: Payed is an old name: append Paid"},
 		{"order", "Touched", "placed", true, "rea: order: Touched is retired: it is not appended any more"},
-		{"order", "X", "placed", true, "rea: order: the catalog does not know X (version 0): declare it, or declare it retired"},
-		{"note", "X", "", true, "rea: note: the catalog does not know X (version 0): declare it, or declare it retired"},
+		{"order", "X", "placed", true, "rea: order: the catalog does not know X: declare it, and apply the catalog"},
+		{"note", "X", "", true, "rea: note: the catalog does not know X: declare it, and apply the catalog"},
 	} {
 		_, err := c.Step(k.aggregate, k.event, k.status, k.exists)
 		got := ""

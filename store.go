@@ -55,6 +55,17 @@ type OwnSession interface {
 	Session
 	// Import stores lines in their order and gives one result for each. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
+	// Catalogs lists the catalogs that were applied, by number.
+	Catalogs(ctx context.Context) ([]AppliedCatalog, error)
+	// PresentStatuses counts the aggregates of a type by the status that is stored for them, as it is stored, and by
+	// the catalog that gave it. Where an event of leading comes after the last stored status, that one counts: the
+	// aggregate is left out.
+	PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]PresentStatus, error)
+	// LockCatalog waits about a second for transactions that have appended, which is then ErrRetry, and keeps others from
+	// appending until this one ends.
+	LockCatalog(ctx context.Context) error
+	// SaveCatalog adds a catalog, and makes rows the rows of rea.steps.
+	SaveCatalog(ctx context.Context, catalog AppliedCatalog, rows []Declared) error
 	// SaveImportProgress records p, in this transaction.
 	SaveImportProgress(ctx context.Context, p ImportProgress) error
 	Commit(ctx context.Context) error

@@ -71,8 +71,8 @@ func (tx *Tx) With(opts ...Option) *Tx {
 }
 
 // Append stores events of one aggregate, all or nothing, in one statement. Errors: *LimitError,
-// *PayloadError (both before any SQL), *SchemaError, *KeyReusedError, *ConflictError, each leaving the transaction
-// usable; ErrRetry, ErrReadOnly and the driver's own errors end it.
+// *PayloadError (both before any SQL), *SchemaError, *KeyReusedError, *ConflictError, *TransitionError, *UnknownTypeError, each
+// leaving the transaction usable; ErrRetry, ErrReadOnly and the driver's own errors end it.
 func (tx *Tx) Append(ctx context.Context, aggregate Ref, events ...NewEvent) (Receipt, error) {
 	call, err := tx.call(ctx, aggregate, events)
 	if err != nil {

@@ -49,6 +49,8 @@ func (b *bench) groups() []group {
 		{"append/1", with(b.appends, 1)},
 		{"append/8", with(b.appends, 8)},
 		{"append/32", with(b.appends, 32)},
+		{"machine/1", with(b.machines, 1)},
+		{"machine/8", with(b.machines, 8)},
 		{"batch", b.batch},
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},

@@ -53,18 +53,23 @@ func (c sqlConn) explain(err error) error {
 
 // detail is the JSON of a refusal, in column detail of rea.try_append and in DETAIL of an error.
 type detail struct {
-	Code          string `json:"code"`
-	Message       string `json:"message"`
-	AggregateType string `json:"aggregate_type"`
-	AggregateID   string `json:"aggregate_id"`
-	Expected      int64  `json:"expected"`
-	Actual        int64  `json:"actual"`
-	Key           string `json:"key"`
-	Seq           int64  `json:"seq"`
-	Path          string `json:"path"`
-	What          string `json:"what"`
-	Limit         int64  `json:"limit"`
-	Operation     string `json:"operation"`
+	Code          string   `json:"code"`
+	Message       string   `json:"message"`
+	AggregateType string   `json:"aggregate_type"`
+	AggregateID   string   `json:"aggregate_id"`
+	Expected      int64    `json:"expected"`
+	Actual        int64    `json:"actual"`
+	Key           string   `json:"key"`
+	Seq           int64    `json:"seq"`
+	Path          string   `json:"path"`
+	What          string   `json:"what"`
+	Limit         int64    `json:"limit"`
+	Operation     string   `json:"operation"`
+	EventType     string   `json:"event_type"`
+	Status        string   `json:"status"`
+	Legal         []string `json:"legal"`
+	AliasOf       string   `json:"alias_of"`
+	Retired       bool     `json:"retired"`
 }
 
 // refusal makes the JSON of a refusal into its typed error.
@@ -77,6 +82,10 @@ func refusal(text []byte) error {
 	switch d.Code {
 	case "conflict":
 		return &rea.ConflictError{Aggregate: aggregate, Expected: d.Expected, Actual: d.Actual}
+	case "illegal_step":
+		return &rea.TransitionError{Aggregate: aggregate, Event: d.EventType, Status: d.Status, Legal: d.Legal, AliasOf: d.AliasOf, Retired: d.Retired}
+	case "unknown_type":
+		return &rea.UnknownTypeError{Aggregate: aggregate, Event: d.EventType}
 	case "key_reused":
 		return &rea.KeyReusedError{Aggregate: aggregate, Key: d.Key, Seq: d.Seq}
 	case "bad_payload":
@@ -99,7 +108,7 @@ func refusedLine(line rea.Line, err error) error {
 		return nil
 	}
 	switch e.Code {
-	case "RE008":
+	case "RE002", "RE006", "RE008":
 		return refusal([]byte(e.Detail))
 	case "23505":
 		if e.ConstraintName == "events_aggregate_seq_key" || e.ConstraintName == "events_idempotency_key" {

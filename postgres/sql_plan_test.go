@@ -94,7 +94,7 @@ func TestHotQueriesGoThroughTheirIndexes(t *testing.T) {
 	planDo(t, conn, `INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, idempotency_key, payload)
 	      SELECT 'order', (n % 200)::text, 'X', 'k' || n, jsonb_build_object('x', repeat(md5(n::text), 50)) FROM generate_series(1, 20000) n`)
 	planDo(t, conn, `SELECT rea.feed_pass(100000)`)
-	page := []any{int64(500), 100, (*string)(nil), (*string)(nil), optional("or"), nil, nil, nil, nil, nil, nil, nil, nil, nil}
+	page := []any{int64(500), 100, (*string)(nil), (*string)(nil), optional("or"), nil, nil, nil, nil, nil, nil, nil, nil, "[]"}
 	one := append([]any{int64(500), 100, optional("order"), optional("7")}, page[4:]...)
 	for name, c := range map[string]struct {
 		sql     string

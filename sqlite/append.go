@@ -11,23 +11,29 @@ import (
 
 // head is what an append must know of the file and the aggregate.
 type head struct {
-	version   int   // of the schema
-	seq       int64 // the last one; 0: no events
-	keySeq    int64 // of the event that carries the key; 0: none
-	keyEvents int64 // of the call that stored it
-	id        int64 // the highest one of all
+	version   int    // of the schema
+	at        place  // of the last event; seq 0: no events
+	keySeq    int64  // of the event that carries the key; 0: none
+	keyEvents int64  // of the call that stored it
+	id        int64  // the highest one of all
+	number    int    // of the newest catalog; 0: none
+	applied   string // when it was applied
 }
 
 // headOfSQL reads through events_aggregate_seq_key and rea_events_idempotency_key.
 const headOfSQL = `
 SELECT coalesce((SELECT max(version) FROM rea_schema_migrations), 0),
-       coalesce((SELECT max(seq) FROM rea_events WHERE aggregate_type = ?1 AND aggregate_id = ?2), 0),
+       coalesce(l.seq, 0), coalesce(l.status, ''), coalesce(l.catalog_version, 0),
        coalesce((SELECT seq FROM rea_events WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND idempotency_key = ?3), 0),
        coalesce((SELECT key_events FROM rea_events WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND idempotency_key = ?3), 0),
-       coalesce((SELECT max(id) FROM rea_events), 0)`
+       coalesce((SELECT max(id) FROM rea_events), 0),
+       coalesce((SELECT max(number) FROM rea_catalogs), 0),
+       coalesce((SELECT applied_at FROM rea_catalogs ORDER BY number DESC LIMIT 1), '')
+FROM (SELECT 1) LEFT JOIN (SELECT seq, status, catalog_version FROM rea_events
+                           WHERE aggregate_type = ?1 AND aggregate_id = ?2 ORDER BY seq DESC LIMIT 1) l`
 
 func (s *session) head(ctx context.Context, aggregate rea.Ref, key string) (h head, err error) {
-	err = one(ctx, s.db, []any{&h.version, &h.seq, &h.keySeq, &h.keyEvents, &h.id},
+	err = one(ctx, s.db, []any{&h.version, &h.at.seq, &h.at.status, &h.at.catalog, &h.keySeq, &h.keyEvents, &h.id, &h.number, &h.applied},
 		headOfSQL, aggregate.Type, aggregate.ID, optional(key))
 	if err == nil && h.version != len(steps) {
 		s.store.found.Store(0)
@@ -46,8 +52,16 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 	if h.keySeq > 0 {
 		return s.known(ctx, call, h)
 	}
-	if call.Expect != nil && *call.Expect != h.seq {
-		return rea.Receipt{}, &rea.ConflictError{Aggregate: call.Aggregate, Expected: *call.Expect, Actual: h.seq}
+	if call.Expect != nil && *call.Expect != h.at.seq {
+		return rea.Receipt{}, &rea.ConflictError{Aggregate: call.Aggregate, Expected: *call.Expect, Actual: h.at.seq}
+	}
+	m, err := s.machine(ctx, h.number, h.applied)
+	if err != nil {
+		return rea.Receipt{}, err
+	}
+	events, err := s.step(ctx, m, call, h.at)
+	if err != nil {
+		return rea.Receipt{}, err
 	}
 	xid := s.transaction(ctx, h.id)
 	if err := ctx.Err(); err != nil {
@@ -55,7 +69,7 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 	}
 	// Not interrupted: SQLite would roll back the whole transaction, and what came after in it would
 	// commit statement by statement.
-	result, err := s.insert(context.WithoutCancel(ctx), call, h.seq, xid)
+	result, err := s.insert(context.WithoutCancel(ctx), call, events, xid)
 	if err != nil {
 		return rea.Receipt{}, s.store.insertError(call.Aggregate, err)
 	}
@@ -65,42 +79,44 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 	}
 	receipt := rea.Receipt{Aggregate: call.Aggregate, Events: make([]rea.Stored, len(call.Events))}
 	for i := range receipt.Events {
-		receipt.Events[i] = rea.Stored{ID: last - int64(len(call.Events)-1-i), Seq: h.seq + int64(i) + 1}
+		receipt.Events[i] = rea.Stored{ID: last - int64(len(call.Events)-1-i), Seq: events[i].seq, Status: events[i].status}
 	}
 	return receipt, nil
 }
 
 const insertSQL = `
 INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,
-                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`
+                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, status, catalog_version)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0))`
 
-// insertBatchSQL takes the events as [["type",version,"payload"],...]: a payload is a JSON string in it, so that
+// insertBatchSQL takes the events as [["type",version,"payload","status",catalog],...]: a payload is a JSON string in it, so that
 // SQLite's JSON functions give it back byte by byte.
 const insertBatchSQL = `
 INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,
-                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid)
+                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, status, catalog_version)
 SELECT ?1, ?2, ?3 + key, json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), ?5,
-       ?6, ?7, ?8, iif(key = 0, ?9, NULL), iif(key = 0, ?10, NULL), ?11, ?12
+       ?6, ?7, ?8, iif(key = 0, ?9, NULL), iif(key = 0, ?10, NULL), ?11, ?12,
+       nullif(json_extract(value, '$[3]'), ''), nullif(json_extract(value, '$[4]'), 0)
 FROM json_each(?4)
 ORDER BY key`
 
-func (s *session) insert(ctx context.Context, call rea.Call, last int64, xid string) (sql.Result, error) {
+func (s *session) insert(ctx context.Context, call rea.Call, events []stepped, xid string) (sql.Result, error) {
 	var keyEvents any
 	if call.Key != "" {
 		keyEvents = int64(len(call.Events))
 	}
 	a := call.Aggregate
 	if len(call.Events) > 1 {
-		return s.db.ExecContext(ctx, insertBatchSQL, a.Type, a.ID, last+1, eventsJSON(call.Events), number(call.Correction),
+		return s.db.ExecContext(ctx, insertBatchSQL, a.Type, a.ID, events[0].seq, eventsJSON(events), number(call.Correction),
 			optional(call.Actor), optional(call.Reason), optional(call.Correlation), optional(call.Key), keyEvents, optional(string(call.Metadata)), xid)
 	}
-	e := call.Events[0]
-	return s.db.ExecContext(ctx, insertSQL, a.Type, a.ID, last+1, e.Type, int64(max(e.Version, 1)), string(e.Payload), number(call.Correction),
-		optional(call.Actor), optional(call.Reason), optional(call.Correlation), optional(call.Key), keyEvents, optional(string(call.Metadata)), xid)
+	e := events[0]
+	return s.db.ExecContext(ctx, insertSQL, a.Type, a.ID, e.seq, e.Type, int64(e.Version), string(e.Payload), number(call.Correction),
+		optional(call.Actor), optional(call.Reason), optional(call.Correlation), optional(call.Key), keyEvents, optional(string(call.Metadata)), xid,
+		optional(e.status), int64(e.catalog))
 }
 
-func eventsJSON(events []rea.NewEvent) string {
+func eventsJSON(events []stepped) string {
 	b := []byte{'['}
 	for i, e := range events {
 		if i > 0 {
@@ -109,8 +125,10 @@ func eventsJSON(events []rea.NewEvent) string {
 		name, _ := json.Marshal(e.Type) // a string always has a form
 		payload, _ := json.Marshal(string(e.Payload))
 		b = append(append(append(b, '['), name...), ',')
-		b = append(strconv.AppendInt(b, int64(max(e.Version, 1)), 10), ',')
-		b = append(append(b, payload...), ']')
+		b = append(strconv.AppendInt(b, int64(e.Version), 10), ',')
+		status, _ := json.Marshal(e.status)
+		b = append(append(append(append(b, payload...), ','), status...), ',')
+		b = append(strconv.AppendInt(b, int64(e.catalog), 10), ']')
 	}
 	return string(append(b, ']'))
 }

@@ -124,7 +124,7 @@ func (s *store) insertError(aggregate rea.Ref, err error) error {
 		return limit
 	}
 	if err != nil {
-		for _, lost := range []string{"RE001 ", "RE003 ", "RE008 ", "UNIQUE constraint failed: rea_events."} {
+		for _, lost := range []string{"RE001 ", "RE002 ", "RE003 ", "RE006 ", "RE008 ", "UNIQUE constraint failed: rea_events."} {
 			if strings.Contains(err.Error(), lost) {
 				return fmt.Errorf("rea: append to %s: another append came between: %w (%w)", aggregate, rea.ErrRetry, err)
 			}

@@ -21,7 +21,11 @@ func (s *session) Import(ctx context.Context, lines []rea.Line) ([]rea.LineResul
 	if err != nil {
 		return nil, err
 	}
-	run := importing{session: s, last: map[rea.Ref]int64{}, xid: s.transaction(ctx, h.id), now: rea.FormatTime(time.Now())}
+	m, err := s.machine(ctx, h.number, h.applied)
+	if err != nil {
+		return nil, err
+	}
+	run := importing{session: s, machine: m, last: map[rea.Ref]place{}, xid: s.transaction(ctx, h.id), now: rea.FormatTime(time.Now())}
 	for i := range lines {
 		if err := ctx.Err(); err != nil {
 			return nil, s.store.mapError("import", err)
@@ -35,17 +39,19 @@ func (s *session) Import(ctx context.Context, lines []rea.Line) ([]rea.LineResul
 
 type importing struct {
 	*session
-	last map[rea.Ref]int64 // seq
-	xid  string
-	now  string // recorded_at of the lines that say when they happened
+	machine *machine
+	last    map[rea.Ref]place
+	xid     string
+	now     string // recorded_at of the lines that say when they happened
 }
 
 // line gives the result of one line, or an error that ends the import.
 func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineResult, err error) {
-	last, err := r.lastSeq(ctx, line.Aggregate)
+	at, err := r.lastPlace(ctx, line.Aggregate)
 	if err != nil {
 		return result, err
 	}
+	last := at.seq
 	if line.Seq > last+1 {
 		return rea.LineResult{Err: &rea.HoleError{Aggregate: line.Aggregate, Seq: line.Seq, Actual: last}}, nil
 	}
@@ -66,9 +72,13 @@ func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineRe
 			return rea.LineResult{Err: &rea.KeyReusedError{Aggregate: line.Aggregate, Key: line.Key, Seq: seq}}, nil
 		}
 	}
-	err = r.insert(ctx, line, last+1)
+	e := rea.NewEvent{Type: line.Event.Type, Version: max(line.Event.Version, 1), Payload: line.Event.Payload}
+	if at, result.Err = r.machine.next(line.Aggregate, at, &e, line.Correction); result.Err != nil {
+		return result, nil
+	}
+	err = r.insert(ctx, line, stepped{e, at})
 	if err == nil {
-		r.last[line.Aggregate] = last + 1
+		r.last[line.Aggregate] = at
 		return result, nil
 	}
 	if r.rolledBack(ctx) { // no line of this transaction is stored
@@ -83,18 +93,27 @@ func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineRe
 	return result, r.store.mapError("import into "+line.Aggregate.String(), err)
 }
 
-const lastSeqSQL = `SELECT coalesce(max(seq), 0) FROM rea_events WHERE aggregate_type = ?1 AND aggregate_id = ?2`
+const lastPlaceSQL = `
+SELECT seq, coalesce(status, ''), coalesce(catalog_version, 0)
+FROM rea_events
+WHERE aggregate_type = ?1 AND aggregate_id = ?2
+ORDER BY seq DESC
+LIMIT 1`
 
-func (r *importing) lastSeq(ctx context.Context, aggregate rea.Ref) (seq int64, err error) {
-	seq, known := r.last[aggregate]
+// lastPlace is where an aggregate stands, in the words of the present catalog.
+func (r *importing) lastPlace(ctx context.Context, aggregate rea.Ref) (place, error) {
+	at, known := r.last[aggregate]
 	if known {
-		return seq, nil
+		return at, nil
 	}
-	if err := one(ctx, r.db, []any{&seq}, lastSeqSQL, aggregate.Type, aggregate.ID); err != nil {
-		return 0, r.store.mapError("import into "+aggregate.String(), err)
+	err := each(ctx, r.db, func() error { return nil }, []any{&at.seq, &at.status, &at.catalog}, lastPlaceSQL, aggregate.Type, aggregate.ID)
+	if err != nil {
+		return at, r.store.mapError("import into "+aggregate.String(), err)
 	}
-	r.last[aggregate] = seq
-	return seq, nil
+	if at, err = r.present(ctx, r.machine, aggregate, at); err == nil {
+		r.last[aggregate] = at
+	}
+	return at, err
 }
 
 const (
@@ -127,17 +146,18 @@ func (r *importing) stored(ctx context.Context, query string, line *rea.Line, pl
 // importSQL: a time that was given is not the time of recording.
 const importSQL = `
 INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,
-                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, created_at, recorded_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)`
+                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, status, catalog_version,
+                        created_at, recorded_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0), ?17, ?18)`
 
-func (r *importing) insert(ctx context.Context, line *rea.Line, seq int64) error {
+func (r *importing) insert(ctx context.Context, line *rea.Line, e stepped) error {
 	var keyEvents any
 	if line.Key != "" {
 		keyEvents = int64(max(line.KeyEvents, 1))
 	}
-	e := line.Event
-	args := []any{line.Aggregate.Type, line.Aggregate.ID, seq, e.Type, int64(max(e.Version, 1)), string(e.Payload), number(line.Correction),
-		optional(line.Actor), optional(line.Reason), optional(line.Correlation), optional(line.Key), keyEvents, optional(string(line.Metadata)), r.xid}
+	args := []any{line.Aggregate.Type, line.Aggregate.ID, e.seq, e.Type, int64(e.Version), string(e.Payload), number(line.Correction),
+		optional(line.Actor), optional(line.Reason), optional(line.Correlation), optional(line.Key), keyEvents, optional(string(line.Metadata)), r.xid,
+		optional(e.status), int64(e.catalog)}
 	query := insertSQL
 	if !line.CreatedAt.IsZero() {
 		query, args = importSQL, append(args, rea.FormatTime(line.CreatedAt), r.now)

@@ -20,8 +20,8 @@ func TestPlans(t *testing.T) {
 	archive := newArchive(t)
 	db := rawDB(t, archive, "")
 	for query, want := range map[string]string{
-		headOfSQL:      "USING COVERING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=?)",
-		lastSeqSQL:     "USING COVERING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=?)",
+		headOfSQL:      "USING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=?)",
+		lastPlaceSQL:   "USING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=?)",
 		eventsSQL:      "USING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=? AND seq>?)",
 		knownSQL:       "USING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=? AND seq>?)",
 		storedAtSQL:    "USING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id=? AND seq=?)",

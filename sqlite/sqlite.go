@@ -54,12 +54,13 @@ type SQL interface {
 
 // store implements rea.Store.
 type store struct {
-	path   string
-	busy   time.Duration
-	reader *reader
-	writer *writer
-	group  group
-	found  atomic.Int64 // schema version in the file where it is known; 0: look again
+	path    string
+	busy    time.Duration
+	reader  *reader
+	writer  *writer
+	group   group
+	machine atomic.Pointer[machine] // as it was found last; nil: never
+	found   atomic.Int64            // schema version in the file where it is known; 0: look again
 }
 
 // Open opens the file at path. Neither the file nor the schema need be there yet: Migrate makes both. A file that

@@ -14,6 +14,9 @@ import (
 const uninstallSQL = `
 DROP VIEW IF EXISTS rea_history;
 DROP TABLE IF EXISTS rea_imports;
+DROP TABLE IF EXISTS rea_renames;
+DROP TABLE IF EXISTS rea_steps;
+DROP TABLE IF EXISTS rea_catalogs;
 DROP TABLE IF EXISTS rea_events;
 DROP TABLE IF EXISTS rea_schema_migrations;`
 
@@ -30,6 +33,7 @@ func (s *store) Uninstall(ctx context.Context, events int64) error {
 		return err
 	}
 	s.found.Store(0)
+	s.machine.Store(nil)
 	return s.mapError("uninstall", s.writer.commit(ctx))
 }
 
@@ -62,14 +66,15 @@ SELECT CASE WHEN type = 'table' THEN 'virtual table' ELSE type END || ' ' || nam
        sql || iif(type = 'trigger', ' ON ' || tbl_name, '')
 FROM sqlite_master
 WHERE (type IN ('view', 'trigger') OR type = 'table' AND sql LIKE 'CREATE VIRTUAL%')
-  AND lower(name) NOT IN ('rea_history', 'rea_events_insert', 'rea_events_id', 'rea_events_update', 'rea_events_delete')
+  AND lower(name) NOT IN ('rea_history', 'rea_events_insert', 'rea_events_id', 'rea_events_update', 'rea_events_delete',
+    'rea_catalogs_insert', 'rea_catalogs_update', 'rea_catalogs_delete')
 UNION ALL
 SELECT 'foreign key of table ' || m.name, f."table"
 FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f
 WHERE m.type = 'table'
 ORDER BY 1`
 
-var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|history|schema_migrations)\b`)
+var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|history|catalogs|steps|renames|schema_migrations)\b`)
 
 // refuseDependents: SQLite would drop triggers on our tables with them, and leave views and keys that fail on use.
 func (s *store) refuseDependents(ctx context.Context) error {

@@ -91,17 +91,18 @@ func (e *catalogError) Unwrap() error { return e.err }
 func (a *app) catalogCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
-		Short: "Check, show or draw the catalog: what events mean",
+		Short: "Check, apply, show or draw the catalog: what events mean",
 		Long: `The catalog says which events an aggregate knows, in which versions, which steps are
 legal, and how its state is folded. It is --catalog, else REA_CATALOG, else ./rea.yaml.
 docs/catalog.md has every key.`,
 		Example: `  rea catalog check
+  rea catalog apply
   rea catalog show
   rea catalog diagram order`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	cmd.AddCommand(a.catalogCheckCommand(), a.catalogShowCommand(), a.catalogDiagramCommand())
+	cmd.AddCommand(a.catalogCheckCommand(), a.catalogApplyCommand(), a.catalogShowCommand(), a.catalogDiagramCommand())
 	return cmd
 }
 

@@ -101,10 +101,11 @@ func (a *app) parse(from, text string) (database, error) {
 
 // opening says how a command opens its database.
 type opening struct {
-	makes  bool   // the command may make the database
-	role   string // the kind of role that has the rights for it, in PostgreSQL
-	prefix string // --role-prefix
-	page   int    // rea.Config.PageEvents
+	makes   bool         // the command may make the database
+	role    string       // the kind of role that has the rights for it, in PostgreSQL
+	prefix  string       // --role-prefix
+	page    int          // rea.Config.PageEvents
+	catalog *rea.Catalog // to apply; nil: none
 }
 
 // open opens the resolved database.
@@ -114,7 +115,7 @@ func (a *app) open(ctx context.Context, o opening) (*rea.Archive, database, erro
 		return nil, d, err
 	}
 	a.role = o.role
-	config := rea.Config{Logger: slog.New(&warnings{app: a}), PageEvents: o.page}
+	config := rea.Config{Logger: slog.New(&warnings{app: a}), PageEvents: o.page, Catalog: o.catalog}
 	if d.postgres != "" {
 		pool, err := a.connect(ctx, d)
 		if err != nil {

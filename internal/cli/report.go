@@ -142,6 +142,8 @@ func errorFields(err error) []field {
 		noSeq     *rea.NoSuchSeqError
 		confirm   *rea.NotConfirmedError
 		unasked   *unconfirmedError
+		illegal   *rea.TransitionError
+		unknown   *rea.UnknownStatusError
 		unread    *rea.UnknownTypeError
 		upcast    *rea.UpcastError
 		wrong     *catalog.Error
@@ -149,6 +151,14 @@ func errorFields(err error) []field {
 	switch {
 	case errors.As(err, &conflict):
 		return append(refFields(conflict.Aggregate), field{"expected", conflict.Expected}, field{"actual", conflict.Actual})
+	case errors.As(err, &illegal):
+		legal := illegal.Legal
+		if legal == nil {
+			legal = []string{}
+		}
+		return append(refFields(illegal.Aggregate), field{"event_type", illegal.Event}, field{"status", given(illegal.Status)}, field{"legal", legal})
+	case errors.As(err, &unknown):
+		return []field{{"statuses", unknownRows(unknown.Statuses)}}
 	case errors.As(err, &reused):
 		return append(refFields(reused.Aggregate), field{"key", reused.Key}, field{"seq", reused.Seq})
 	case errors.As(err, &payload):

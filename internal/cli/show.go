@@ -107,6 +107,10 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 		return a.printState(head, loaded, status)
 	}
 	a.say(head)
+	var number *int // of the catalog that the last event was accepted by
+	if n := loaded.Last.CatalogVersion; n > 0 {
+		number = &n
+	}
 	return a.object(struct {
 		Type      string     `json:"aggregate_type"`
 		ID        string     `json:"aggregate_id"`
@@ -118,7 +122,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 		LastEvent string     `json:"last_event_type"`
 	}{
 		Type: aggregate.Type, ID: aggregate.ID, Seq: loaded.Seq, Status: given(status), State: loaded.State,
-		CreatedAt: rea.FormatTime(loaded.Last.CreatedAt), LastEvent: loaded.Last.Type,
+		CreatedAt: rea.FormatTime(loaded.Last.CreatedAt), Catalog: number, LastEvent: loaded.Last.Type,
 	})
 }
 

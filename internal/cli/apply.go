@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+func (a *app) catalogApplyCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Make the catalog the state machine of the database",
+		Long: `Show what the catalog changes of the database's state machine, and apply it: from then on
+every writer in every language is held to its steps. Each catalog that is applied gets a number.
+
+It asks on a terminal; elsewhere --yes confirms (exit code 4 without). Where the database
+has exactly these declarations there is nothing to do. A catalog that does not know the present
+status of some aggregates is refused (exit code 4), until renamed says what it is called now.`,
+		Example: `  rea catalog apply
+  rea catalog apply --yes --db sqlite:shop.db --catalog shop/rea.yaml`,
+		Args: between(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.catalogApply(cmd, yes) },
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
+	ctx := cmd.Context()
+	f, err := a.mustCatalog()
+	if err != nil {
+		return err
+	}
+	archive, d, err := a.open(ctx, opening{role: "owner", catalog: f.Catalog})
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	plan, err := archive.PlanApply(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(plan.Unknown) > 0:
+		return &rea.UnknownStatusError{Statuses: plan.Unknown}
+	case !plan.New:
+		return a.printApplied(plan, d)
+	}
+	a.sayPlan(plan, d)
+	if !yes {
+		if !a.env.IsTerminal(a.env.Stdin) || !a.env.IsTerminal(a.env.Stderr) {
+			return notApplied("not confirmed: to apply it, add --yes")
+		}
+		fmt.Fprint(a.env.Stderr, "apply it? [y/N] ")
+		answer, _ := bufio.NewReader(a.env.Stdin).ReadString('\n')
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+			return notApplied("not confirmed: nothing is applied")
+		}
+	}
+	change, err := archive.Apply(ctx)
+	if err != nil {
+		return err
+	}
+	return a.printApplied(change, d)
+}
+
+// notApplied says that nobody was there to confirm, or did not.
+type notApplied string
+
+func (e notApplied) Error() string        { return string(e) }
+func (e notApplied) Is(target error) bool { return target == rea.ErrNotConfirmed }
+
+func (a *app) sayPlan(plan rea.Change, d database) {
+	for _, row := range plan.Removed {
+		a.say("- " + safe(row.String()))
+	}
+	for _, row := range plan.Added {
+		a.say("+ " + safe(row.String()))
+	}
+	a.say(fmt.Sprintf("catalog %d of %s: %s added, %s removed", plan.Number, safe(d.String()),
+		numbered(len(plan.Added), "declaration"), numbered(len(plan.Removed), "declaration")))
+}
+
+func (a *app) printApplied(change rea.Change, d database) error {
+	if !a.table() {
+		return a.object(struct {
+			Catalog int  `json:"catalog"`
+			Applied bool `json:"applied"`
+			Added   int  `json:"added"`
+			Removed int  `json:"removed"`
+		}{change.Number, change.New, len(change.Added), len(change.Removed)})
+	}
+	text := "applied catalog %d to %s\n"
+	if !change.New {
+		text = "nothing to do: this is catalog %d of %s\n"
+	}
+	_, err := fmt.Fprintf(a.env.Stdout, text, change.Number, safe(d.String()))
+	return err
+}
+
+// unknownStatus is one of a refused catalog, in JSON.
+type unknownStatus struct {
+	Type       string `json:"aggregate_type"`
+	Status     string `json:"status"`
+	Aggregates int64  `json:"aggregates"`
+}
+
+func unknownRows(statuses []rea.PresentStatus) []unknownStatus {
+	rows := make([]unknownStatus, len(statuses))
+	for i, s := range statuses {
+		rows[i] = unknownStatus{s.Type, s.Status, s.Aggregates}
+	}
+	return rows
+}
