@@ -133,6 +133,7 @@ func TestCommandsOfAnOlderProgramRefuseToWriteAndStillRead(t *testing.T) {
 	t.Parallel()
 	_, s, url := archive(t)
 	s.do(`SELECT rea.append('order', '1', 'A')`)
+	s.do(`SELECT rea.feed_pass()`)
 	s.do(`INSERT INTO rea.schema_migrations (version, name, checksum) SELECT max(version) + 1, 'later', 'sum' FROM rea.schema_migrations`)
 	for _, args := range [][]string{{"append", "order", "1", "X"}, {"migrate", "up"}, {"import", "-"}} {
 		code, _, errs := command(t, url, append(args, "--json")...)
