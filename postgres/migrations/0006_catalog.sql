@@ -213,14 +213,11 @@ BEGIN
     NEW.status := target;
     NEW.catalog_version := number;
 
-    IF NEW.actor_id IS NULL THEN
-        NEW.actor_id := nullif(current_setting('rea.actor', true), '');
-    END IF;
-    IF NEW.reason IS NULL THEN
-        NEW.reason := nullif(current_setting('rea.reason', true), '');
-    END IF;
-    IF NEW.correlation_id IS NULL THEN
-        NEW.correlation_id := nullif(current_setting('rea.correlation', true), '');
+    -- each expression is set up anew in every transaction: one look tells whether rea.set_context was called
+    IF concat(current_setting('rea.actor', true), current_setting('rea.reason', true), current_setting('rea.correlation', true)) <> '' THEN
+        NEW.actor_id := coalesce(NEW.actor_id, nullif(current_setting('rea.actor', true), ''));
+        NEW.reason := coalesce(NEW.reason, nullif(current_setting('rea.reason', true), ''));
+        NEW.correlation_id := coalesce(NEW.correlation_id, nullif(current_setting('rea.correlation', true), ''));
     END IF;
     IF NEW.idempotency_key IS NOT NULL AND NEW.key_events IS NULL THEN
         NEW.key_events := 1;
