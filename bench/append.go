@@ -63,7 +63,7 @@ func (b *bench) appends(ctx context.Context, n int) error {
 		if i == 2 {
 			throughput, cpu = target{}, target{}
 		}
-		b.out.addDuel(fmt.Sprintf("append %s, %d clients", path.name, n), limit.name, duels[i], throughput, cpu)
+		b.out.addDuel(fmt.Sprintf("append %s, %s", path.name, many(n, "client")), limit.name, duels[i], throughput, cpu)
 	}
 	return b.appendsInTransactions(ctx, n, c, loop, raw, own)
 }
@@ -77,7 +77,7 @@ func (b *bench) appendsInTransactions(ctx context.Context, n int, c *clients, lo
 	})
 	duels, err := interleave(ctx, b.rounds(), b.slice(), limit, path)
 	if err == nil {
-		b.out.addDuel(fmt.Sprintf("append %s, %d clients", path.name, n), limit.name, duels[0], atLeast(0.90), atMost(1.35))
+		b.out.addDuel(fmt.Sprintf("append %s, %s", path.name, many(n, "client")), limit.name, duels[0], atLeast(0.90), atMost(1.35))
 	}
 	return err
 }

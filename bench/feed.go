@@ -58,7 +58,7 @@ func (b *bench) feed(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	b.out.addDuel(fmt.Sprintf("feed on, %d clients", n), off.name, duels[0], atLeast(0.90), target{})
+	b.out.addDuel("feed on, "+many(n, "client"), off.name, duels[0], atLeast(0.90), target{})
 	f.report(b, n, paths)
 	return nil
 }
@@ -199,11 +199,11 @@ func (f *followed) report(b *bench, n int, paths []contender) {
 	}
 	quiet := f.latency[paths[0].name]
 	var none [2]float64
-	b.out.add(fmt.Sprintf("commit -> position, %d clients: median ms", n), "-", millis(quantile(quiet, 0.5)), quantile(quiet, 0.5), medianTarget, none)
-	b.out.add(fmt.Sprintf("commit -> position, %d clients: p99 ms", n), "-", millis(quantile(quiet, 0.99)), quantile(quiet, 0.99), target{}, none)
+	b.out.add("commit -> position, "+many(n, "client")+": median ms", "-", millis(quantile(quiet, 0.5)), quantile(quiet, 0.5), medianTarget, none)
+	b.out.add("commit -> position, "+many(n, "client")+": p99 ms", "-", millis(quantile(quiet, 0.99)), quantile(quiet, 0.99), target{}, none)
 	for _, path := range paths[1:] {
 		p99 := quantile(f.latency[path.name], 0.99)
-		b.out.add(fmt.Sprintf("p99 %s, %d clients", path.name, n), "without "+millis(quantile(quiet, 0.99)), millis(p99),
+		b.out.add(fmt.Sprintf("p99 %s, %s", path.name, many(n, "client")), "without "+millis(quantile(quiet, 0.99)), millis(p99),
 			p99/quantile(quiet, 0.99), atMost(2), none)
 	}
 }

@@ -10,7 +10,7 @@
 // much CPU the backends took. With -db it uses a server that runs already and prints throughput alone.
 //
 // How to read a row. The ratio is the median over the rounds of (path / limit), where the limit is measured before
-// and after in every round. The A/A band is the lowest and highest ratio of these two slices of the limit: what the
+// and after in every round. The A/A band is the middle half of the ratios of these two slices of the limit: what the
 // machine's noise alone looks like. A throughput below its target by less than that noise is "noise", not "missed".
 // CPU is that of the backends of the measured connections (user and system) per event; it is much steadier.
 package main
@@ -100,9 +100,7 @@ func run(ctx context.Context, chosen *regexp.Regexp, short, asJSON bool, db stri
 			continue
 		}
 		b.out.group = g.name
-		if !asJSON {
-			fmt.Fprintf(os.Stderr, "%s %4.0fs\r", g.name, time.Since(b.out.start).Seconds())
-		}
+		b.out.progress()
 		if err := g.run(ctx); err != nil {
 			return fmt.Errorf("bench %s: %w", g.name, err)
 		}
@@ -124,7 +122,7 @@ func (b *bench) rounds() int {
 	if b.short {
 		return 3
 	}
-	return 7
+	return 5
 }
 
 // prefilled is how many events the tables hold before appends and reads are measured.

@@ -92,11 +92,18 @@ func (r *report) machine(m machine) {
 }
 
 func (r *report) line(v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // a NaN: a row without events
+	lines := json.NewEncoder(os.Stdout)
+	lines.SetEscapeHTML(false)
+	if err := lines.Encode(v); err != nil {
+		fmt.Fprintln(os.Stderr, err) // a NaN: a row without events
 	}
-	fmt.Println(string(text))
+}
+
+// progress tells a person at a terminal which group runs.
+func (r *report) progress() {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Fprintf(os.Stderr, "\r%4.0f s  %-12s", time.Since(r.start).Seconds(), r.group)
+	}
 }
 
 // add records a figure. band of zeros: none.
@@ -139,6 +146,14 @@ func (r *report) end() {
 	}
 	w.Flush()
 	fmt.Printf("\n%.0f s\n", time.Since(r.start).Seconds())
+}
+
+// many says how many clients or callers there are.
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func perSecond(rate float64) string { return fmt.Sprintf("%.0f/s", rate) }

@@ -113,7 +113,7 @@ func (d duel) ratio(of func(sample) float64) (ratio float64, band [2]float64) {
 		ratios = append(ratios, of(d.path[i])/of(d.limit[i]))
 		alike = append(alike, of(d.again[i])/of(d.first[i]))
 	}
-	return median(ratios), [2]float64{slices.Min(alike), slices.Max(alike)}
+	return median(ratios), [2]float64{quantile(alike, 0.25), quantile(alike, 0.75)}
 }
 
 func median(values []float64) float64 { return quantile(values, 0.5) }

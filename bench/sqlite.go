@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -59,7 +58,7 @@ VALUES (?, ?, ?, ?, ?, ?)`)
 	})
 	duels, err := interleave(ctx, b.rounds(), b.slice(), limit, path)
 	if err == nil {
-		b.out.addDuel(fmt.Sprintf("SQLite append, %d callers", n), limit.name, duels[0], target{}, target{})
+		b.out.addDuel("SQLite append, "+many(n, "caller"), limit.name, duels[0], target{}, target{})
 	}
 	return err
 }
