@@ -32,7 +32,7 @@ type Store interface {
 // Session is one transaction's view of a store. Values reach it checked and in normal form.
 type Session interface {
 	// Ready says whether the schema in the database fits this program: nil, or a *SchemaError. A newer schema may be
-	// read: it is an error only where write is true. It asks through this session's own connection.
+	// read: it is an error only where write is true. It asks through the session's own connection.
 	Ready(ctx context.Context, write bool) error
 	Append(ctx context.Context, call Call) (Receipt, error)
 	// Events gives the events of one aggregate with seq > after, by seq, at most limit and about MaxPageBytes
