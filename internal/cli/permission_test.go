@@ -30,7 +30,7 @@ func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
 		}
 	}
 	if r := sh.rea("--db", admin, "migrate", "up", "--role-prefix", prefix); r.code != 0 {
-		t.Skipf("no role may be made here: %s", r.stderr)
+		t.Fatalf("migrate up: %s", r.stderr)
 	}
 	run("DROP ROLE IF EXISTS " + login) // of a run that was killed
 	run("CREATE ROLE " + login + " LOGIN PASSWORD 'rea'")
@@ -91,7 +91,7 @@ func TestWarningsAreSentences(t *testing.T) {
 		"ALTER DATABASE " + strings.TrimPrefix(u.Path, "/") + " OWNER TO " + login,
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Skipf("%s: %v", sql, err)
+			t.Fatalf("%s: %v", sql, err)
 		}
 	}
 	t.Cleanup(func() {
