@@ -27,7 +27,7 @@
 // # Reading
 //
 // [Tx.Events] yields one aggregate by seq, [Tx.History] the archive by position, [Archive.Follow] does not stop
-// there. [Load] and [LoadAt] fold an aggregate into a state with any function of the program's, or with [Merge],
+// there. [Replay] and [ReplayAt] fold an aggregate into a state with any function of the program's, or with [Merge],
 // which needs no declaration.
 //
 // # Limits

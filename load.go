@@ -77,14 +77,14 @@ func (l *Loaded[S]) Append(ctx context.Context, events ...NewEvent) (Receipt, er
 	return receipt, err
 }
 
-// Load folds all events of an aggregate. An aggregate without events is a *NotFoundError.
-func Load[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S]) (*Loaded[S], error) {
-	return LoadAt(ctx, tx, aggregate, At{}, fold)
+// Replay folds all events of an aggregate. An aggregate without events is a *NotFoundError.
+func Replay[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S]) (*Loaded[S], error) {
+	return ReplayAt(ctx, tx, aggregate, At{}, fold)
 }
 
-// LoadAt folds the events of an aggregate up to a moment. A moment before its first event is a *NotFoundError,
+// ReplayAt folds the events of an aggregate up to a moment. A moment before its first event is a *NotFoundError,
 // a seq or position beyond the last one a *NoSuchSeqError.
-func LoadAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
+func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
 	loaded := &Loaded[S]{Aggregate: aggregate, tx: tx}
 	var last int64
 	for e, err := range tx.Events(ctx, aggregate, 0) {

@@ -149,7 +149,7 @@ func (m modelled) check(t *testing.T, rt *rapid.T, b *Base, kind string) {
 		events := m[aggregate]
 		total += len(events)
 		for seq := range len(events) + 2 {
-			loaded, err := rea.LoadAt(t.Context(), b.Autocommit(), aggregate, rea.AtSeq(int64(seq)), rea.Merge)
+			loaded, err := rea.ReplayAt(t.Context(), b.Autocommit(), aggregate, rea.AtSeq(int64(seq)), rea.Merge)
 			code := ""
 			switch {
 			case len(events) == 0 || seq == 0:

@@ -20,7 +20,7 @@ var numbers = []clause{
 			strings.Repeat("0", 400) + `, "f": 0.10, "g": 0, "h": 1.00, "i": -0.001}`
 		same(t, "payload by seq", string(of(t, b.Autocommit(), order1)[0].Payload), want)
 		same(t, "payload by position", string(b.history(t, rea.Filter{})[0].Payload), want)
-		loaded, err := rea.Load(t.Context(), b.Autocommit(), order1, rea.Merge)
+		loaded, err := rea.Replay(t.Context(), b.Autocommit(), order1, rea.Merge)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ var texts = []clause{
 		b := d.fresh(t)
 		put(t, b.Autocommit(), order1, event("X", `{"amount":1, "Amount":2, "AMOUNT":3}`))
 		same(t, "payload", string(of(t, b.Autocommit(), order1)[0].Payload), `{"AMOUNT": 3, "Amount": 2, "amount": 1}`)
-		loaded, err := rea.Load(t.Context(), b.Autocommit(), order1, rea.Merge)
+		loaded, err := rea.Replay(t.Context(), b.Autocommit(), order1, rea.Merge)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func run(ctx context.Context, path string, out io.Writer) error {
 
 	// Load what you expect, then append: nobody comes in between unseen.
 	tx := archive.Autocommit()
-	loaded, err := rea.Load(ctx, tx, order, rea.Merge)
+	loaded, err := rea.Replay(ctx, tx, order, rea.Merge)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context, path string, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "%d %-16s %s\n", e.Seq, e.Type, e.Payload)
 	}
-	before, err := rea.LoadAt(ctx, tx, order, rea.AtSeq(1), rea.Merge)
+	before, err := rea.ReplayAt(ctx, tx, order, rea.AtSeq(1), rea.Merge)
 	if err != nil {
 		return err
 	}
