@@ -26,9 +26,10 @@ func On[S, E any](e EventType, fold func(state *S, payload E, at Event)) EventTy
 	if fold == nil {
 		return e
 	}
+	decode := decoderFor(e.typed.payload)
 	e.typed.fold = func(state any, at Event) error {
 		var payload E
-		if err := decodeInto(at.Payload, &payload); err != nil {
+		if err := decode(at.Payload, &payload); err != nil {
 			return err
 		}
 		fold(state.(*S), payload, at)
