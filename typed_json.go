@@ -49,5 +49,5 @@ func encode(v reflect.Value) (json.RawMessage, error) {
 	if err != nil {
 		return nil, &PayloadError{Path: "$", Problem: fmt.Sprintf("%s cannot be written as JSON: %v", v.Type().Elem(), err)}
 	}
-	return text, nil
+	return text, checkTexts(v, text)
 }
