@@ -64,8 +64,10 @@ func (o *order) paid(e paymentReceived, at rea.Event) {
 	o.PaidAt = rea.FormatTime(at.CreatedAt)
 }
 
-func (o *order) shipped(_ orderShipped, at rea.Event)     { o.ShippedAt = rea.FormatTime(at.CreatedAt) }
-func (o *order) cancelled(_ orderCancelled, at rea.Event) { o.CancelledAt = rea.FormatTime(at.CreatedAt) }
+func (o *order) shipped(_ orderShipped, at rea.Event) { o.ShippedAt = rea.FormatTime(at.CreatedAt) }
+func (o *order) cancelled(_ orderCancelled, at rea.Event) {
+	o.CancelledAt = rea.FormatTime(at.CreatedAt)
+}
 
 func (o *order) noted(e noteAdded, _ rea.Event) {
 	if e.Text != nil {
