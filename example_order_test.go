@@ -68,7 +68,7 @@ func ExampleOn() {
 }
 
 // openShop gives an empty archive that knows orders.
-func openShop(ctx context.Context) (archive *sqlite.Archive, clean func()) {
+func openShop(ctx context.Context) (_ *sqlite.Archive, clean func()) {
 	dir, err := os.MkdirTemp("", "rea")
 	if err != nil {
 		log.Fatal(err)
@@ -77,14 +77,15 @@ func openShop(ctx context.Context) (archive *sqlite.Archive, clean func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	archive, err = sqlite.Open(ctx, filepath.Join(dir, "shop.db"), sqlite.Config{Config: rea.Config{Catalog: catalog}})
+	path := filepath.Join(dir, "shop.db")
+	archive, err := sqlite.Open(ctx, path, sqlite.Config{Config: rea.Config{Catalog: catalog}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	if err := archive.Migrate(ctx, nil); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := archive.Apply(ctx); err != nil { // from now on the database refuses illegal steps, whoever writes
+	if _, err := archive.Apply(ctx); err != nil { // from now on the database refuses illegal steps
 		log.Fatal(err)
 	}
 	return archive, func() { archive.Close(); os.RemoveAll(dir) }

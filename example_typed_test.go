@@ -13,9 +13,10 @@ func ExampleTx_Append_typed() {
 	ctx := context.Background()
 	archive, clean := openShop(ctx)
 	defer clean()
-	err := archive.Do(ctx, func(tx *rea.Tx) error {
+	ref := rea.Ref{Type: "order", ID: "10086"}
+	err := archive.Do(ctx, func(tx *rea.Tx) error { // archive.SQLTx(tx) takes one of yours
 		tx = tx.With(rea.By("42"), rea.Because("web shop"))
-		receipt, err := tx.Append(ctx, rea.Ref{Type: "order", ID: "10086"},
+		receipt, err := tx.Append(ctx, ref,
 			OrderPlaced{ItemIDs: []int{517, 23}},
 			rea.NewEvent{Type: "PaymentReceived", Payload: []byte(`{"cents": 9980}`)})
 		if err != nil {
@@ -34,8 +35,9 @@ func ExampleLoad() {
 	ctx := context.Background()
 	archive, clean := openShop(ctx)
 	defer clean()
+	ref := rea.Ref{Type: "order", ID: "10086"}
 	err := archive.Do(ctx, func(tx *rea.Tx) error {
-		if _, err := tx.Append(ctx, order, OrderPlaced{ItemIDs: []int{517, 23}}); err != nil {
+		if _, err := tx.Append(ctx, ref, OrderPlaced{ItemIDs: []int{517, 23}}); err != nil {
 			return err
 		}
 		order, err := rea.Load[Order](ctx, tx, "10086")
@@ -58,8 +60,9 @@ func ExampleLoadAt() {
 	ctx := context.Background()
 	archive, clean := openShop(ctx)
 	defer clean()
+	ref := rea.Ref{Type: "order", ID: "10086"}
 	tx := archive.Autocommit()
-	if _, err := tx.Append(ctx, order, OrderPlaced{ItemIDs: []int{517}}, PaymentReceived{Cents: 9980}, OrderShipped{}); err != nil {
+	if _, err := tx.Append(ctx, ref, OrderPlaced{ItemIDs: []int{517}}, PaymentReceived{Cents: 9980}, OrderShipped{}); err != nil {
 		log.Fatal(err)
 	}
 	paid, err := rea.LoadAt[Order](ctx, tx, "10086", rea.AtSeq(2)) // or rea.AtTime, rea.AtPosition
@@ -74,9 +77,10 @@ func ExampleOn_upcast() {
 	ctx := context.Background()
 	archive, clean := openShop(ctx)
 	defer clean()
+	ref := rea.Ref{Type: "order", ID: "10086"}
 	tx := archive.Autocommit()
 	// What an older program has stored.
-	if _, err := tx.Append(ctx, order, rea.NewEvent{Type: "OrderPlaced", Version: 1, Payload: []byte(`{"items": [517]}`)}); err != nil {
+	if _, err := tx.Append(ctx, ref, rea.NewEvent{Type: "OrderPlaced", Version: 1, Payload: []byte(`{"items": [517]}`)}); err != nil {
 		log.Fatal(err)
 	}
 	order, err := rea.Load[Order](ctx, tx, "10086")
@@ -94,11 +98,12 @@ func ExampleTransitionError() {
 	ctx := context.Background()
 	archive, clean := openShop(ctx)
 	defer clean()
+	ref := rea.Ref{Type: "order", ID: "10086"}
 	tx := archive.Autocommit()
-	if _, err := tx.Append(ctx, order, OrderPlaced{}); err != nil {
+	if _, err := tx.Append(ctx, ref, OrderPlaced{}); err != nil {
 		log.Fatal(err)
 	}
-	_, err := tx.Append(ctx, order, OrderShipped{})
+	_, err := tx.Append(ctx, ref, OrderShipped{})
 	var refused *rea.TransitionError
 	if errors.As(err, &refused) {
 		fmt.Println(refused.Event, refused.Status, refused.Legal)
