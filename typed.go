@@ -26,10 +26,14 @@ func On[S, E any](e EventType, fold func(state *S, payload E, at Event)) EventTy
 	if fold == nil {
 		return e
 	}
-	decode := decoderFor(e.typed.payload)
+	names, decode := namesOf(e.typed.payload), decoderFor(e.typed.payload)
 	e.typed.fold = func(state any, at Event) error {
+		text, err := names.exactly(at.Payload)
+		if err != nil {
+			return err
+		}
 		var payload E
-		if err := decode(at.Payload, &payload); err != nil {
+		if err := decode(text, &payload); err != nil {
 			return err
 		}
 		fold(state.(*S), payload, at)
