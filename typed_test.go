@@ -214,7 +214,7 @@ func TestAPayloadThatDoesNotFitNamesItsEvent(t *testing.T) {
 	}{
 		"1": {rea.NewEvent{Type: "MoneyPutIn", Payload: []byte(`{"cents": 99.80}`)},
 			"rea: account/1 seq 2: read MoneyPutIn (version 1) as rea_test.deposited: number does not fit into cents of type int64: change the type, or raise the version and give an upcaster"},
-		"2": {rea.NewEvent{Type: "Deposited", Version: 1, Payload: []byte(`{"euros": "9"}`)}, "rea: account/2 seq 2: upcast Deposited (version 1) "},
+		"2": {rea.NewEvent{Type: "Deposited", Version: 1, Payload: []byte(`{"euros": "9"}`)}, "rea: account/2 seq 2: upcast Deposited (version 1) from version 1 to 2: "},
 		"3": {rea.NewEvent{Type: "Deposited", Version: 9}, "rea: account/3 seq 2: Deposited has version 9, the catalog knows up to 2"},
 		"4": {rea.NewEvent{Type: "Other"}, "rea: account/4 seq 2: the catalog does not know Other (version 1): declare it, or declare it retired"},
 	} {
