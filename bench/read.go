@@ -97,7 +97,7 @@ LIMIT $2`, after, limit)
 	return page, err
 }
 
-// load measures Load with Merge of one order with n events. The limit drains the rows of the order by seq through
+// load measures Replay with Merge of one order with n events. The limit drains the rows of the order by seq through
 // pgx, the five columns that any fold needs, and does nothing with them.
 func (b *bench) load(ctx context.Context, n int) error {
 	d, err := b.database(ctx)
@@ -115,7 +115,7 @@ func (b *bench) load(ctx context.Context, n int) error {
 		seq := int64(i) + 1
 		events[i] = rea.NewEvent{Type: kindOf(seq), Payload: json.RawMessage(payloadOf(0, seq, i))}
 	}
-	if _, err := c.archive.Autocommit().Append(ctx, ref, events...); err != nil {
+	if _, err := c.archive.Autocommit().Append(ctx, ref, events); err != nil {
 		return err
 	}
 	if _, err := c.archive.CatchUp(ctx); err != nil {
@@ -125,7 +125,7 @@ func (b *bench) load(ctx context.Context, n int) error {
 		return drain(ctx, c, ref)
 	})
 	path := closedLoop("load", 1, c.pids, func(ctx context.Context, _ int) (int, error) {
-		loaded, err := rea.Load(ctx, c.archive.Autocommit(), ref, rea.Merge)
+		loaded, err := rea.Replay(ctx, c.archive.Autocommit(), ref, rea.Merge)
 		if err != nil {
 			return 0, err
 		}

@@ -88,7 +88,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 			return err
 		}
 	}
-	loaded, err := rea.LoadAt(ctx, archive.Autocommit(), aggregate, at, rules.Fold)
+	loaded, err := rea.ReplayAt(ctx, archive.Autocommit(), aggregate, at, rules.Fold)
 	if err != nil {
 		return err
 	}
