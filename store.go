@@ -48,12 +48,22 @@ type Session interface {
 	// ImportProgress gives what is recorded under the hash of a file, zero where nothing is. In a transaction of
 	// REA's other imports of that file then wait until it ends.
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
+	// Transaction gives the transaction that the session is in; nil: every call is one of its own.
+	Transaction() Transaction
+}
+
+// Transaction is the transaction of a session.
+type Transaction interface {
+	SQL
+	// Savepoint runs fn. Where fn gives an error or panics, what was written in it is undone, and the transaction goes on.
+	// Where the session turns out to be in no transaction, it is an error and fn does not run.
+	Savepoint(ctx context.Context, fn func() error) error
 }
 
 // OwnSession is a transaction that REA began and therefore ends.
 type OwnSession interface {
 	Session
-	// Import stores lines in their order and gives one result for each. It may use savepoints.
+	// Import stores lines in their order and gives one result for each, with the seq of what is stored. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
 	// Catalogs lists the catalogs that were applied, by number.
 	Catalogs(ctx context.Context) ([]AppliedCatalog, error)
