@@ -37,8 +37,8 @@ type Inline struct {
 func checkInline(list []Inline) error {
 	names := map[string]bool{}
 	for i, fn := range list {
-		if err := checkName("Name", fn.Name); err != nil {
-			return fmt.Errorf("rea: Config.Inline[%d]: %w", i, err)
+		if err := checkName(fmt.Sprintf("Config.Inline[%d].Name", i), fn.Name); err != nil {
+			return err
 		}
 		switch {
 		case fn.Apply == nil:
@@ -47,8 +47,8 @@ func checkInline(list []Inline) error {
 			return fmt.Errorf("rea: two inline functions are called %s: give each a name of its own", clip(fn.Name))
 		}
 		if fn.Of != "" {
-			if err := checkName("Of", fn.Of); err != nil {
-				return fmt.Errorf("rea: the inline function %s: %w", clip(fn.Name), err)
+			if err := checkName(fmt.Sprintf("Config.Inline[%d].Of", i), fn.Of); err != nil {
+				return err
 			}
 		}
 		names[fn.Name] = true

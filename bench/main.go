@@ -51,6 +51,8 @@ func (b *bench) groups() []group {
 		{"append/32", with(b.appends, 32)},
 		{"machine/1", with(b.machines, 1)},
 		{"machine/8", with(b.machines, 8)},
+		{"functions/1", with(b.functions, 1)},
+		{"functions/8", with(b.functions, 8)},
 		{"batch", b.batch},
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},
