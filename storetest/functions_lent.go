@@ -210,7 +210,9 @@ var functionsLent = []clause{
 			})
 		}
 		wait.Wait()
-		same(t, "tries", tries[0]+tries[1], 3)
+		if tries[0]+tries[1] < 3 {
+			t.Errorf("tries = %v, want one more than two", tries)
+		}
 		same(t, "count", b.count(t), 2)
 	}},
 }
