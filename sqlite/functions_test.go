@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/realtime-event-archive/rea"
 )
@@ -159,5 +160,43 @@ func TestStatementsOfInlineFunctionsAreKeptUpToALimit(t *testing.T) {
 	}
 	if n := len(archive.store.writer.stmt); n > maxPrepared {
 		t.Errorf("prepared statements = %d, want at most %d", n, maxPrepared)
+	}
+}
+
+// SQLite rolls the whole transaction back where a statement that writes is interrupted.
+func TestAStatementOfAnInlineFunctionIsNotInterrupted(t *testing.T) {
+	t.Parallel()
+	var asked error
+	archive := openAt(t, newFile(t), Config{Config: rea.Config{Inline: []rea.Inline{{Name: "slow", Apply: func(ctx context.Context, tx rea.SQL, e rea.Event) error {
+		if e.Type != "Slow" {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+		defer cancel()
+		const rows = `WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 200000) SELECT n FROM c`
+		if _, err := tx.Exec(ctx, `INSERT INTO many `+rows); err != nil {
+			return err
+		}
+		var n int
+		_, asked = tx.Query(ctx, []any{&n}, nil, rows) // the time is over by now
+		return asked
+	}}}}})
+	if err := archive.Migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rawDB(t, archive, "").Exec(`CREATE TABLE many (n INTEGER)`); err != nil {
+		t.Fatal(err)
+	}
+	err := archive.Do(t.Context(), func(tx *rea.Tx) error {
+		mustAppend(t, tx, order(1), event("A", `{}`))
+		_, err := tx.Append(t.Context(), order(1), event("Slow", `{}`))
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(asked, context.DeadlineExceeded) {
+			t.Errorf("errors = %v and %v, want %v", err, asked, context.DeadlineExceeded)
+		}
+		mustAppend(t, tx, order(1), event("B", `{}`))
+		return nil
+	})
+	if n := count(t, archive); err != nil || n != 2 {
+		t.Errorf("Do = %v with %d events, want 2", err, n)
 	}
 }

@@ -126,11 +126,11 @@ var functionsLent = []clause{
 		put(t, b.Autocommit(), order1, event("A"))
 		got = nil
 		lines := []rea.Line{
-			line(order1, "A", at(1)), line(order1, "B"), line(order1, "C"), line(order1, "D"), line(order2, "A"), line(order1, "E"),
+			line(order1, "A", at(1)), line(order2, "A"), line(order1, "B"), line(order1, "C"), line(order1, "D"), line(order1, "E"),
 			line(order1, "X", at(9)), line(rea.Ref{Type: "invoice", ID: "1"}, "A"), line(order2, "B", at(2)),
 		}
 		same(t, "results", strings.Join(imported(t, b, lines...), " "), "duplicate stored stored stored stored stored hole stored stored")
-		same(t, "order", strings.Join(got, ", "), "order/1#2 B, order/1#3 C, order/1#4 D, order/2#1 A, order/1#5 E, order/2#2 B")
+		same(t, "order", strings.Join(got, ", "), "order/2#1 A, order/1#2 B, order/1#3 C, order/1#4 D, order/1#5 E, order/2#2 B")
 		same(t, "rows", b.rows(t), "1: 5 E, 2: 2 B")
 		err := b.Do(limited(t), func(tx *rea.Tx) error {
 			_, err := tx.Import(t.Context(), []rea.Line{line(order1, "F"), line(order2, "Bad"), line(order2, "G")})
