@@ -2,7 +2,6 @@ package rea
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -54,7 +53,8 @@ func (a At) reached(e Event) bool {
 	return false
 }
 
-// FoldFunc gives the state after e. It must depend on nothing but its arguments.
+// FoldFunc gives the state after e. It must depend on nothing but its arguments. Of e it sees what belongs to the fact,
+// in every copy of the archive: Position, XID, DBUser and RecordedAt are not filled in.
 type FoldFunc[S any] func(state S, e Event) (S, error)
 
 // Loaded is an aggregate as it was at one moment.
@@ -62,7 +62,7 @@ type Loaded[S any] struct {
 	Aggregate Ref
 	State     S
 	Seq       int64 // of the last event that is folded in
-	Last      Event // that event
+	Last      Event // that event, as folds see it: without XID, DBUser and RecordedAt
 
 	tx *Tx
 }
@@ -87,7 +87,7 @@ func Replay[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S])
 func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
 	loaded := &Loaded[S]{Aggregate: aggregate, tx: tx}
 	var last int64
-	for e, err := range tx.Events(ctx, aggregate, 0) {
+	for e, err := range tx.events(ctx, aggregate, 0, at.kind != 'p') {
 		if err != nil {
 			return nil, err
 		}
@@ -95,6 +95,7 @@ func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold Fol
 		if at.reached(e) {
 			break
 		}
+		e.Position, e.XID, e.DBUser, e.RecordedAt = 0, "", "", time.Time{}
 		if loaded.State, err = fold(loaded.State, e); err != nil {
 			if errors.As(err, new(*UnknownTypeError)) || errors.As(err, new(*UpcastError)) {
 				return nil, err // names all of it
@@ -128,23 +129,4 @@ func (tx *Tx) checkMoment(ctx context.Context, aggregate Ref, at At, folded, las
 		return &NotFoundError{Aggregate: aggregate, At: at}
 	}
 	return nil
-}
-
-// Object is a JSON object whose values are kept as they are stored, digit for digit.
-type Object map[string]json.RawMessage
-
-// Merge is the fold of an archive without a catalog: each payload's keys are laid over the state,
-// in seq order; null stays null.
-func Merge(state Object, e Event) (Object, error) {
-	var payload Object
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return nil, err
-	}
-	if state == nil {
-		state = make(Object, len(payload))
-	}
-	for key, value := range payload {
-		state[key] = value
-	}
-	return state, nil
 }

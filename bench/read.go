@@ -133,7 +133,7 @@ func (b *bench) load(ctx context.Context, n int) error {
 	})
 	duels, err := interleave(ctx, b.rounds(), b.slice(), limit, path)
 	if err == nil {
-		b.addTimes(fmt.Sprintf("load and fold %d events", n), limit.name, duels[0], target{})
+		b.addTimes(fmt.Sprintf("load and fold %d events", n), limit.name, duels[0], atMost(1.50))
 	}
 	return err
 }

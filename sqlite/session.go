@@ -89,8 +89,8 @@ func (s *ownSession) Append(ctx context.Context, call rea.Call) (receipt rea.Rec
 	return receipt, err
 }
 
-func (s *ownSession) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) (events []rea.Event, more bool, err error) {
-	err = s.do(func() error { events, more, err = s.session.Events(ctx, aggregate, after, limit); return err })
+func (s *ownSession) Events(ctx context.Context, asked rea.Stretch, page []rea.Event) (events []rea.Event, more bool, err error) {
+	err = s.do(func() error { events, more, err = s.session.Events(ctx, asked, page); return err })
 	return events, more, err
 }
 
@@ -156,8 +156,8 @@ func (a *autocommit) Append(ctx context.Context, call rea.Call) (rea.Receipt, er
 	return a.store.group.append(ctx, a.store, call)
 }
 
-func (a *autocommit) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, bool, error) {
-	return a.reading().Events(ctx, aggregate, after, limit)
+func (a *autocommit) Events(ctx context.Context, asked rea.Stretch, page []rea.Event) ([]rea.Event, bool, error) {
+	return a.reading().Events(ctx, asked, page)
 }
 
 func (a *autocommit) Page(ctx context.Context, filter rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {
