@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,7 @@ const (
 // and is safe for concurrent use. A nil *Catalog knows nothing, and everything is allowed.
 type Catalog struct {
 	types    map[string]*aggregateType
+	states   map[reflect.Type]*aggregateType // by the Go type of the state
 	warnings []CatalogProblem
 }
 
@@ -40,7 +42,9 @@ type EventType struct {
 	AliasOf string             // an old name of this event: readable, not appendable. Version: the form that the name stood for; 0: the stored one
 	Retired bool               // still in old streams, ignored when folding, not appendable
 	Upcast  map[int]UpcastFunc // from version n to n + 1, for every n below Version
-	Fold    FoldFunc[Object]   // nil: the payload does not change the state
+	Fold    FoldFunc[Object]   // nil: the payload does not change the state. On gives a typed one
+
+	typed *typed // by On
 }
 
 // UpcastFunc is a pure function from a payload of one version to the next.
@@ -50,6 +54,10 @@ type aggregateType struct {
 	Type
 	events map[string]*EventType
 	to     map[string]json.RawMessage // the status after an event, as the state has it
+
+	state    reflect.Type // of typed events; nil: there are none
+	status   []int        // the field of state that holds the status; nil: there is no machine
+	payloads map[reflect.Type]*EventType
 }
 
 // maxVersion bounds versions: a greater one is a slip of the finger, and every step below it takes an upcaster.
@@ -61,7 +69,7 @@ var builtIn = []string{"BaselineCreated", "DirectInsert", "DirectUpdate", "Direc
 // NewCatalog checks declarations and makes them one catalog. The error is a *CatalogError that lists everything
 // that is wrong. The types are copied; their functions are called by several goroutines at once.
 func NewCatalog(types ...Type) (*Catalog, error) {
-	c := &Catalog{types: make(map[string]*aggregateType, len(types))}
+	c := &Catalog{types: make(map[string]*aggregateType, len(types)), states: make(map[reflect.Type]*aggregateType)}
 	var problems []CatalogProblem
 	for _, t := range types {
 		if err := checkName("aggregate type", t.Name); err != nil {
@@ -72,11 +80,12 @@ func NewCatalog(types ...Type) (*Catalog, error) {
 			problems = append(problems, CatalogProblem{Type: t.Name, Text: "declared twice"})
 			continue
 		}
-		a := &aggregateType{Type: t.clone(), events: make(map[string]*EventType, len(t.Events)), to: make(map[string]json.RawMessage)}
+		a := &aggregateType{Type: t.clone(), events: make(map[string]*EventType, len(t.Events)), to: make(map[string]json.RawMessage), payloads: make(map[reflect.Type]*EventType)}
 		c.types[t.Name] = a
 		problems = append(problems, a.index()...)
 		problems = append(problems, a.checkAliases()...)
 		problems = append(problems, a.checkVersions()...)
+		problems = append(problems, c.checkTyped(a)...)
 		faults, warnings := a.checkMachine()
 		problems, c.warnings = append(problems, faults...), append(c.warnings, warnings...)
 	}
@@ -116,7 +125,7 @@ func (a *aggregateType) index() (problems []CatalogProblem) {
 			problems = append(problems, a.problem(e, "version", fmt.Sprintf("versions count from 1 to %d", maxVersion)))
 			e.Version, e.Upcast = 1, nil // one problem is enough
 		}
-		if e.Retired && (len(e.From) > 0 || e.To != "" || e.Fold != nil || len(e.Upcast) > 0) {
+		if e.Retired && (len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0) {
 			problems = append(problems, a.problem(e, "retired", "a retired event has no rules: take them away"))
 		}
 		a.events[e.Name] = e
@@ -147,7 +156,7 @@ func (a *aggregateType) checkAliases() (problems []CatalogProblem) {
 		case e.Version > of.Version:
 			problems = append(problems, a.problem(e, "version", fmt.Sprintf("version %d, but %s has only %d", e.Version, clip(of.Name), of.Version)))
 		}
-		if len(e.From) > 0 || e.To != "" || e.Fold != nil || len(e.Upcast) > 0 || e.Retired {
+		if len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0 || e.Retired {
 			problems = append(problems, a.problem(e, "alias", "an alias has no rules of its own: they stand with "+clip(e.AliasOf)))
 		}
 	}

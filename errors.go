@@ -18,7 +18,7 @@ var (
 	ErrConflict error = refusal("conflict")
 	// ErrIllegalStep: the state machine does not allow the event in the aggregate's status (SQLSTATE RE002).
 	ErrIllegalStep error = refusal("illegal_step")
-	// ErrUnknownType: an event type or version that the catalog does not know (SQLSTATE RE006).
+	// ErrUnknownType: an event type or version, or a Go type, that the catalog does not know (SQLSTATE RE006).
 	ErrUnknownType error = refusal("unknown_type")
 	// ErrUnknownStatus: a catalog to be applied does not know the present status of some aggregate.
 	ErrUnknownStatus error = refusal("unknown_status")

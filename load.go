@@ -67,9 +67,9 @@ type Loaded[S any] struct {
 	tx *Tx
 }
 
-// Append appends to the aggregate, expecting it to be still at Seq, and moves Seq on success.
+// Append is Tx.Append to the aggregate, expecting it to be still at Seq, and moves Seq on success.
 // State and Last stay as they were loaded.
-func (l *Loaded[S]) Append(ctx context.Context, events ...NewEvent) (Receipt, error) {
+func (l *Loaded[S]) Append(ctx context.Context, events ...any) (Receipt, error) {
 	receipt, err := l.tx.With(Expect(l.Seq)).Append(ctx, l.Aggregate, events...)
 	if err == nil {
 		l.Seq = receipt.Seq()
@@ -86,28 +86,43 @@ func Replay[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S])
 // a seq or position beyond the last one a *NoSuchSeqError.
 func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
 	loaded := &Loaded[S]{Aggregate: aggregate, tx: tx}
-	var last int64
+	last, err := tx.replay(ctx, aggregate, at, func(e Event) (err error) {
+		loaded.State, err = fold(loaded.State, e)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	loaded.Seq, loaded.Last = last.Seq, last
+	return loaded, nil
+}
+
+// replay hands the events of an aggregate up to a moment to apply, and gives the last of them.
+func (tx *Tx) replay(ctx context.Context, aggregate Ref, at At, apply func(Event) error) (last Event, err error) {
+	var stored int64
 	for e, err := range tx.events(ctx, aggregate, 0, at.kind != 'p') {
 		if err != nil {
-			return nil, err
+			return Event{}, err
 		}
-		last = e.Seq
+		stored = e.Seq
 		if at.reached(e) {
 			break
 		}
 		e.Position, e.XID, e.DBUser, e.RecordedAt = 0, "", "", time.Time{}
-		if loaded.State, err = fold(loaded.State, e); err != nil {
-			if errors.As(err, new(*UnknownTypeError)) || errors.As(err, new(*UpcastError)) {
-				return nil, err // names all of it
-			}
-			return nil, fmt.Errorf("rea: fold %s seq %d (%s version %d): %w", aggregate, e.Seq, e.Type, e.Version, err)
+		if err := apply(e); err != nil {
+			return Event{}, inFold(e, err)
 		}
-		loaded.Seq, loaded.Last = e.Seq, e
+		last = e
 	}
-	if err := tx.checkMoment(ctx, aggregate, at, loaded.Seq, last); err != nil {
-		return nil, err
+	return last, tx.checkMoment(ctx, aggregate, at, last.Seq, stored)
+}
+
+// inFold names the event whose fold has failed, where the error does not.
+func inFold(e Event, err error) error {
+	if errors.As(err, new(*UnknownTypeError)) || errors.As(err, new(*UpcastError)) || errors.As(err, new(*DecodeError)) {
+		return err
 	}
-	return loaded, nil
+	return fmt.Errorf("rea: fold %s seq %d (%s version %d): %w", e.Aggregate, e.Seq, e.Type, e.Version, err)
 }
 
 func (tx *Tx) checkMoment(ctx context.Context, aggregate Ref, at At, folded, last int64) error {

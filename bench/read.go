@@ -115,7 +115,7 @@ func (b *bench) load(ctx context.Context, n int) error {
 		seq := int64(i) + 1
 		events[i] = rea.NewEvent{Type: kindOf(seq), Payload: json.RawMessage(payloadOf(0, seq, i))}
 	}
-	if _, err := c.archive.Autocommit().Append(ctx, ref, events...); err != nil {
+	if _, err := c.archive.Autocommit().Append(ctx, ref, events); err != nil {
 		return err
 	}
 	if _, err := c.archive.CatchUp(ctx); err != nil {

@@ -133,7 +133,7 @@ func (a attempt) check(t *testing.T, rt *rapid.T, tx *Transaction, m modelled, a
 		events = append(events, event(fmt.Sprint("E", n), fmt.Sprintf(`{"E%d":%d,"last":%d}`, n, n, n)))
 	}
 	want, duplicate, code := m.append(aggregate, a.kinds, expect, key)
-	receipt, err := tx.With(options...).Append(t.Context(), aggregate, events...)
+	receipt, err := tx.With(options...).Append(t.Context(), aggregate, events)
 	if got := rea.Code(err); got != code || (err != nil && code == "") {
 		rt.Fatalf("append %+v: error = %v, want %q", a, err, code)
 	}

@@ -220,7 +220,7 @@ var sizes = []clause{
 		for i := range events {
 			events[i] = event("X", fmt.Sprintf(`{"n": %d}`, i+1))
 		}
-		_, err := b.Autocommit().Append(t.Context(), order1, events...)
+		_, err := b.Autocommit().Append(t.Context(), order1, events)
 		same(t, "Limit", refused[*rea.LimitError](t, "one more", err).Limit, rea.MaxCallEvents)
 		tx := b.Autocommit().With(rea.Once("big"))
 		first := put(t, tx, order1, events[:rea.MaxCallEvents]...)
