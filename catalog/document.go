@@ -122,16 +122,19 @@ func (r *reader) event(aggregate, status string, t entry) rea.EventType {
 	}
 	fields := map[string]mark{}
 	for _, op := range ops {
-		if first, ok := fields[op.field]; ok {
-			r.fail(op.at, "%s is changed twice by %s, first in line %d", op.field, t.key, first.line)
+		if first, ok := fields[op.Field]; ok {
+			r.fail(op.at, "%s is changed twice by %s, first in line %d", op.Field, t.key, first.line)
 		}
-		fields[op.field] = op.at
-		if status != "" && op.field == status {
-			r.fail(op.at, "%s is the field of the status: only `to` changes it", op.field)
+		fields[op.Field] = op.at
+		if status != "" && op.Field == status {
+			r.fail(op.at, "%s is the field of the status: only `to` changes it", op.Field)
 		}
 	}
+	for _, op := range ops {
+		declared.Operations = append(declared.Operations, op.Operation)
+	}
 	if len(ops) > 0 {
-		declared.Fold = fold(ops)
+		declared.Fold = fold(declared.Operations)
 	}
 	return declared
 }
@@ -219,7 +222,7 @@ func (r *reader) measures(e entry) {
 		for _, f := range r.mapping(m.value, m.at, "a measure (if not count)") {
 			switch f.key {
 			case "sum", "min", "max":
-				if v, ok := r.value(f.value, f.at, payloadAlone); ok && v.path == nil {
+				if v, ok := r.value(f.value, f.at, payloadAlone); ok && v.Path == nil {
 					r.fail(markAt(f.value, f.at), "%s takes a path such as $.amount", f.key)
 				}
 			default:
