@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/realtime-event-archive/rea"
-	"github.com/realtime-event-archive/rea/internal/pgtest"
 	"github.com/realtime-event-archive/rea/postgres"
 )
 
@@ -208,21 +207,6 @@ func TestTheCatalogBelongsToTheOwner(t *testing.T) {
 	s.refused("RE002", `SELECT rea.append('order', '1', 'OrderPlaced')`)
 	s.do(`RESET ROLE; SET ROLE rea_operator`)
 	s.do(`SELECT rea.append('order', '1', 'OrderPlaced', actor => '1', reason => 'x', correction => true)`)
-}
-
-// Writers of a schema of version 5 go on writing in the moment between the new tables and the roles' grants.
-func TestAnUpgradeFromVersion5HandsOverTheNewTables(t *testing.T) {
-	t.Parallel()
-	url := pgtest.Database(t)
-	a, s := open(t, url), connect(t, url)
-	s.do(`DROP TABLE rea.steps, rea.catalogs; DROP FUNCTION rea.carried_status, rea.present_status, rea.take_step, rea.refuse_stale_catalog;
-		DELETE FROM rea.schema_migrations WHERE version = 6`)
-	if err := a.Migrate(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s.want("2 true true", `SELECT count(*), bool_and(relowner = 'rea_owner'::regrole), bool_and(has_table_privilege('rea_writer', oid, 'SELECT'))
-		FROM pg_class WHERE oid IN ('rea.steps'::regclass, 'rea.catalogs'::regclass)`)
-	s.do(`SET ROLE rea_writer; SELECT rea.append('order', '1', 'OrderPlaced')`)
 }
 
 // FSM-1 and FSM-2 in SQL, forced: the winner has written and not committed when the loser comes.
