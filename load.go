@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -86,7 +87,8 @@ func Replay[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S])
 // a seq or position beyond the last one a *NoSuchSeqError.
 func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
 	loaded := &Loaded[S]{Aggregate: aggregate, tx: tx}
-	last, err := tx.replay(ctx, aggregate, at, func(e Event) (err error) {
+	events := tx.events(ctx, aggregate, 0, at.kind != 'p')
+	last, err := tx.replay(ctx, aggregate, at, events, func(e Event) (err error) {
 		loaded.State, err = fold(loaded.State, e)
 		return err
 	})
@@ -98,9 +100,9 @@ func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold Fol
 }
 
 // replay hands the events of an aggregate up to a moment to apply, and gives the last of them.
-func (tx *Tx) replay(ctx context.Context, aggregate Ref, at At, apply func(Event) error) (last Event, err error) {
+func (tx *Tx) replay(ctx context.Context, aggregate Ref, at At, events iter.Seq2[Event, error], apply func(Event) error) (last Event, err error) {
 	var stored int64
-	for e, err := range tx.events(ctx, aggregate, 0, at.kind != 'p') {
+	for e, err := range events {
 		if err != nil {
 			return Event{}, err
 		}

@@ -79,6 +79,12 @@ const pageKept = 4_000
 
 // events is Events. folding: what a fold does not need is left out.
 func (tx *Tx) events(ctx context.Context, aggregate Ref, after int64, folding bool) iter.Seq2[Event, error] {
+	return tx.paged(ctx, aggregate, after, folding, tx.session.Events)
+}
+
+// paged is events with a way of its own to read the first page.
+func (tx *Tx) paged(ctx context.Context, aggregate Ref, after int64, folding bool,
+	read func(context.Context, Stretch, []Event) ([]Event, bool, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := tx.readable(ctx, aggregate); err != nil {
 			yield(Event{}, err)
@@ -97,13 +103,13 @@ func (tx *Tx) events(ctx context.Context, aggregate Ref, after int64, folding bo
 			asked.Limit *= foldPages
 		}
 		for more := true; more; {
-			got, further, err := tx.session.Events(ctx, asked, page[:0])
+			got, further, err := read(ctx, asked, page[:0])
 			if err != nil {
 				page, used = nil, 0 // not used again: what stands in it is not known
 				yield(Event{}, err)
 				return
 			}
-			page, used, more = got, max(used, len(got)), further
+			page, used, more, read = got, max(used, len(got)), further, tx.session.Events
 			for i := range page { // an Event is large: it is copied once
 				asked.After = page[i].Seq
 				if !yield(page[i], nil) {

@@ -27,6 +27,7 @@ func (s *session) page(ctx context.Context, page []rea.Event, doing string, e *e
 		if err := e.scan(r, dest, v); err != nil {
 			return err
 		}
+		e.note()
 		if size += len(v.Payload) + len(v.Metadata); size >= rea.MaxPageBytes {
 			return errPageFull
 		}

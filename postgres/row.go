@@ -29,6 +29,9 @@ type event struct {
 	catalog, keyEvents                      *int
 	recorded                                *time.Time
 
+	tag, state *string // of resumeSQL
+	found      *rea.Snapshot
+
 	usual *bool             // the driver gives the columns in the formats that read reads; nil: not looked at
 	names map[string]string // that occur again and again
 	chunk []byte            // memory of payloads
@@ -82,7 +85,10 @@ func given[T any](v *T) (value T) {
 	return value
 }
 
-// columnTypes are the types of eventColumns.
+// foldWidth is the number of foldColumns.
+const foldWidth = 15
+
+// columnTypes are the types of eventColumns. Those of resumeSQL are a part of it.
 var columnTypes = []uint32{
 	pgtype.Int8OID, pgtype.Int8OID, pgtype.TextOID, pgtype.Int4OID, pgtype.JSONBOID, pgtype.TimestamptzOID, pgtype.TextOID, pgtype.Int4OID, pgtype.BoolOID,
 	pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int4OID, pgtype.JSONBOID,
@@ -115,12 +121,23 @@ func (e *event) read(raw [][]byte, v *rea.Event) bool {
 	v.Actor, v.Reason, v.Correlation = e.name(raw[9]), string(raw[10]), string(raw[11])
 	v.Key, v.KeyEvents, v.Metadata = string(raw[12]), e.int4(raw[13]), e.bytes(raw[14])
 	ok := e.time(&v.CreatedAt, raw[5])
-	if len(raw) > 15 {
+	switch len(raw) {
+	case len(columnTypes):
 		v.Aggregate = rea.Ref{Type: e.name(raw[15]), ID: string(raw[16])}
 		v.Position, v.XID, v.DBUser = e.int8(raw[17]), string(raw[18]), e.name(raw[19])
 		ok = ok && (raw[20] == nil || e.time(&v.RecordedAt, raw[20]))
+	case foldWidth + 2:
+		e.tag, e.state = text(raw[15]), text(raw[16])
 	}
 	return ok
+}
+
+func text(raw []byte) *string {
+	if raw == nil {
+		return nil
+	}
+	s := string(raw)
+	return &s
 }
 
 func (*event) int8(raw []byte) int64 {

@@ -23,6 +23,10 @@ type row struct {
 	rea.Event
 	metadata          []byte
 	created, recorded string
+
+	at, of                     *int64 // of resumeSQL: seq and event id of the snapshot
+	fingerprint, digest, state *string
+	found                      *rea.Snapshot
 }
 
 func (r *row) foldDest() []any {
@@ -67,6 +71,7 @@ func (s *session) page(ctx context.Context, list []rea.Event, r *row, dest []any
 			return err
 		}
 		list = append(list, v)
+		r.note()
 		if size += len(v.Payload) + len(v.Metadata); size >= rea.MaxPageBytes {
 			return errPageFull
 		}

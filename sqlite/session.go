@@ -94,6 +94,14 @@ func (s *ownSession) Events(ctx context.Context, asked rea.Stretch, page []rea.E
 	return events, more, err
 }
 
+func (s *ownSession) Resume(ctx context.Context, asked rea.Stretch, fingerprint string, upTo int64, page []rea.Event) (events []rea.Event, more bool, found *rea.Snapshot, err error) {
+	err = s.do(func() error {
+		events, more, found, err = s.session.Resume(ctx, asked, fingerprint, upTo, page)
+		return err
+	})
+	return events, more, found, err
+}
+
 func (s *ownSession) Page(ctx context.Context, filter rea.Filter, after int64, limit int) (events []rea.Event, last int64, err error) {
 	err = s.do(func() error { events, last, err = s.session.Page(ctx, filter, after, limit); return err })
 	return events, last, err
@@ -158,6 +166,10 @@ func (a *autocommit) Append(ctx context.Context, call rea.Call) (rea.Receipt, er
 
 func (a *autocommit) Events(ctx context.Context, asked rea.Stretch, page []rea.Event) ([]rea.Event, bool, error) {
 	return a.reading().Events(ctx, asked, page)
+}
+
+func (a *autocommit) Resume(ctx context.Context, asked rea.Stretch, fingerprint string, upTo int64, page []rea.Event) ([]rea.Event, bool, *rea.Snapshot, error) {
+	return a.reading().Resume(ctx, asked, fingerprint, upTo, page)
 }
 
 func (a *autocommit) Page(ctx context.Context, filter rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {
