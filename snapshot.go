@@ -67,7 +67,7 @@ type keeping struct {
 const quietFor = time.Minute
 
 // quietWait bounds what a Load waits for a snapshot to be stored in passing.
-const quietWait = 200 * time.Millisecond
+const quietWait = time.Second
 
 // keep stores a snapshot in passing. Nothing depends on it, so that an error is no news.
 func (a *Archive) keep(ctx context.Context, k keeping) {
