@@ -15,7 +15,8 @@ import (
 type Config struct {
 	// Actor tells who acts, for every append that does not say By. Nil: nobody is claimed.
 	Actor func(ctx context.Context) string
-	// Catalog is what Apply applies. The database is held to what was applied, not to this. Nil: none.
+	// Catalog is what Apply applies, and what Append and Load know Go types by (On). The database is held to what was
+	// applied, not to this. Nil: none.
 	Catalog *Catalog
 	// Logger takes warnings. Nil: slog.Default().
 	Logger *slog.Logger

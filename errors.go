@@ -98,6 +98,7 @@ type PayloadError struct {
 	Aggregate Ref    // zero where the payload was checked by itself
 	Path      string // where: $.items[3].name
 	Problem   string // what: "duplicate key", "lone surrogate"...
+	Err       error  // of a Go value that could not be written as JSON; it may show data. Mostly nil
 }
 
 func (e *PayloadError) Error() string {
@@ -106,6 +107,8 @@ func (e *PayloadError) Error() string {
 
 // Is reports whether target is ErrBadPayload.
 func (e *PayloadError) Is(target error) bool { return target == ErrBadPayload }
+
+func (e *PayloadError) Unwrap() error { return e.Err }
 
 // LimitError says which name, text or call is outside REA's limits. It answers errors.Is for ErrLimit.
 type LimitError struct {

@@ -33,7 +33,7 @@ func (e *UnregisteredError) Error() string {
 		return fmt.Sprintf("rea: %s%s is registered for %s only: register it for %s with On, or append to the other",
 			appendTo(e.Aggregate), e.GoType, clip(strings.Join(e.For, ", ")), clip(e.Aggregate.Type))
 	case strings.HasPrefix(e.GoType, "[]"):
-		return fmt.Sprintf("rea: %s%s is no event: give the elements one by one", appendTo(e.Aggregate), e.GoType)
+		return fmt.Sprintf("rea: %s%s is no event: give its elements, as in events...", appendTo(e.Aggregate), e.GoType)
 	}
 	return fmt.Sprintf("rea: %s%s is no registered payload of %s: register it with On, or append a NewEvent",
 		appendTo(e.Aggregate), e.GoType, clip(e.Aggregate.Type))
@@ -54,14 +54,18 @@ type DecodeError struct {
 }
 
 func (e *DecodeError) Error() string {
-	why := "a value has not the form that its type wants (the cause may show data: errors.Unwrap gives it)"
-	var wrong *json.UnmarshalTypeError
-	if errors.As(e.Err, &wrong) {
-		is, _, _ := strings.Cut(wrong.Value, " ") // "number 99.80"
-		why = fmt.Sprintf("%s does not fit into %s of type %s", is, clip(wrong.Field), wrong.Type)
-	}
 	return fmt.Sprintf("rea: %s seq %d: read %s (version %d) as %s: %s: change the type, or raise the version and give an upcaster",
-		e.Aggregate, e.Seq, clip(e.Event), e.Version, e.GoType, why)
+		e.Aggregate, e.Seq, clip(e.Event), e.Version, e.GoType, unfit(e.Err))
 }
 
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+// unfit says why a JSON text could not be read, without what stands in it.
+func unfit(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return "a value has not the form that its type wants"
+	}
+	is, _, _ := strings.Cut(wrong.Value, " ") // "number 99.80"
+	return fmt.Sprintf("%s does not fit into %s of type %s", is, clip(wrong.Field), wrong.Type)
+}

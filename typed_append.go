@@ -8,7 +8,7 @@ import (
 // newEvents makes NewEvents of what Append was given, and copies.
 func (c *Catalog) newEvents(aggregate Ref, events []any) ([]NewEvent, error) {
 	list := make([]NewEvent, 0, len(events))
-	for i, given := range events {
+	for _, given := range events {
 		switch given := given.(type) {
 		case NewEvent:
 			list = append(list, given)
@@ -17,7 +17,7 @@ func (c *Catalog) newEvents(aggregate Ref, events []any) ([]NewEvent, error) {
 		default:
 			e, err := c.newEvent(aggregate, given)
 			if err != nil {
-				return nil, inAppend(aggregate, inEvent(err, i, len(events)))
+				return nil, inAppend(aggregate, inEvent(err, len(list), len(events)))
 			}
 			list = append(list, e)
 		}

@@ -28,7 +28,7 @@ func (f *folding) read(text json.RawMessage) error {
 	reflect.ValueOf(f.state).Elem().SetZero()
 	if err := decodeInto(text, f.state); err != nil {
 		reflect.ValueOf(f.state).Elem().SetZero()
-		return fmt.Errorf("read a state of %s as %s: %w", clip(f.of.Name), f.of.state, err)
+		return fmt.Errorf("read a state of %s as %s: %s", clip(f.of.Name), f.of.state, unfit(err))
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (f *folding) apply(stored Event) error {
 	return nil
 }
 
-// text is the state as JSON, in normal form.
+// object is the state as JSON, in normal form.
 func (f *folding) object() (Object, error) {
 	text, err := marshal(f.state)
 	if err != nil {

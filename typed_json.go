@@ -3,6 +3,7 @@ package rea
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 )
@@ -47,7 +48,11 @@ func holdsInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 func encode(v reflect.Value) (json.RawMessage, error) {
 	text, err := marshal(v.Interface())
 	if err != nil {
-		return nil, &PayloadError{Path: "$", Problem: fmt.Sprintf("%s cannot be written as JSON: %v", v.Type().Elem(), err)}
+		why := "its MarshalJSON or a json.Number in it is at fault (errors.Unwrap gives the cause)" // whose text may show data
+		if errors.As(err, new(*json.UnsupportedTypeError)) || errors.As(err, new(*json.UnsupportedValueError)) {
+			why = err.Error()
+		}
+		return nil, &PayloadError{Path: "$", Problem: fmt.Sprintf("%s cannot be written as JSON: %s", v.Type().Elem(), why), Err: err}
 	}
 	return text, checkTexts(v, text)
 }

@@ -153,7 +153,7 @@ func TestTheFoldOfObjectsGoesThroughTheTypedState(t *testing.T) {
 	if got := c.Status("account", state); got != "closed" {
 		t.Errorf("status = %s, want closed", got)
 	}
-	if _, err := c.Fold(rea.Object{"cents": json.RawMessage(`"x"`)}, event(5, "Named", `{}`)); err == nil || strings.Contains(err.Error(), `"x"`) {
+	if _, err := c.Fold(rea.Object{"cents": json.RawMessage(`98.76`)}, event(5, "Named", `{}`)); err == nil || strings.Contains(err.Error(), `98`) {
 		t.Errorf("a state that is none gives %v, want an error without data", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestWhatIsNotRegisteredIsRefusedBeforeSQL(t *testing.T) {
 		"rea: append to account/7: rea_test.invoice is no registered payload of account: register it with On, or append a NewEvent":                  appendTo(typed, ref, invoice{}),
 		"rea: append to account/7: *rea_test.invoice is no registered payload of account: register it with On, or append a NewEvent":                 appendTo(typed, ref, &invoice{}),
 		"rea: append to order/7: rea_test.opened is registered for account only: register it for order with On, or append to the other":              appendTo(typed, order, opened{}),
-		"rea: append to account/7: []rea_test.opened is no event: give the elements one by one":                                                      appendTo(typed, ref, []opened{{}}),
+		"rea: append to account/7: []rea_test.opened is no event: give its elements, as in events...":                                                appendTo(typed, ref, []opened{{}}),
 		"rea: append to account/7: nil is no event: give a NewEvent or a registered payload":                                                         appendTo(typed, ref, nil),
 		"rea: append to account/7: rea_test.opened: the archive has no catalog: give Config.Catalog, or append a NewEvent":                           appendTo(bare, ref, opened{}),
 		"rea: load rea_test.invoice 7: the catalog registers no such state: give the aggregate type's events to On with a fold of *rea_test.invoice": load(typed),
@@ -184,12 +184,13 @@ func TestWhatIsNotRegisteredIsRefusedBeforeSQL(t *testing.T) {
 		}
 	}
 	for want, e := range map[string]any{
-		"rea: append to account/7: payload at events[1] $: is a nil *rea_test.opened":                                               (*opened)(nil),
-		"rea: append to account/7: payload at events[1] $: rea_test.opened cannot be written as JSON: json: unsupported value: NaN": opened{Rate: math.NaN()},
-		"rea: append to account/7: payload at events[1] $.name: U+0000 in a string":                                                 named{Name: "a\x00"},
-		"rea: append to account/7: payload at events[1] $.rate.a: duplicate key":                                                    opened{Rate: json.RawMessage(`{"a": 1, "a": 2}`)},
-		"rea: append to account/7: payload at events[1] $.Name: is not valid UTF-8":                                                 named{Name: "a\xff"},
-		"rea: append to account/7: payload at events[1] $.Rate.\"a\"[1]: is not valid UTF-8":                                        opened{Rate: map[string]any{"a": []any{"\ufffd", "\xff"}}},
+		"rea: append to account/7: payload at events[1] $: is a nil *rea_test.opened":                                                                                                     (*opened)(nil),
+		"rea: append to account/7: payload at events[1] $: rea_test.opened cannot be written as JSON: json: unsupported value: NaN":                                                       opened{Rate: math.NaN()},
+		"rea: append to account/7: payload at events[1] $.name: U+0000 in a string":                                                                                                       named{Name: "a\x00"},
+		"rea: append to account/7: payload at events[1] $.rate.a: duplicate key":                                                                                                          opened{Rate: json.RawMessage(`{"a": 1, "a": 2}`)},
+		"rea: append to account/7: payload at events[1] $: rea_test.opened cannot be written as JSON: its MarshalJSON or a json.Number in it is at fault (errors.Unwrap gives the cause)": opened{Limit: "98x"},
+		"rea: append to account/7: payload at events[1] $.Name: is not valid UTF-8":                                                                                                       named{Name: "a\xff"},
+		"rea: append to account/7: payload at events[1] $.Rate.\"a\"[1]: is not valid UTF-8":                                                                                              opened{Rate: map[string]any{"a": []any{"\ufffd", "\xff"}}},
 	} {
 		if err := appendTo(typed, ref, e); !errors.Is(err, rea.ErrBadPayload) || err.Error() != want {
 			t.Errorf("error = %v, want %s", err, want)
@@ -213,7 +214,7 @@ func TestAPayloadThatDoesNotFitNamesItsEvent(t *testing.T) {
 	}{
 		"1": {rea.NewEvent{Type: "MoneyPutIn", Payload: []byte(`{"cents": 99.80}`)},
 			"rea: account/1 seq 2: read MoneyPutIn (version 1) as rea_test.deposited: number does not fit into cents of type int64: change the type, or raise the version and give an upcaster"},
-		"2": {rea.NewEvent{Type: "Deposited", Version: 1, Payload: []byte(`{"euros": "9"}`)}, "rea: account/2 seq 2: upcast Deposited (version 1) "},
+		"2": {rea.NewEvent{Type: "Deposited", Version: 1, Payload: []byte(`{"euros": "9"}`)}, "rea: account/2 seq 2: upcast Deposited (version 1) from version 1 to 2: "},
 		"3": {rea.NewEvent{Type: "Deposited", Version: 9}, "rea: account/3 seq 2: Deposited has version 9, the catalog knows up to 2"},
 		"4": {rea.NewEvent{Type: "Other"}, "rea: account/4 seq 2: the catalog does not know Other (version 1): declare it, or declare it retired"},
 	} {

@@ -55,7 +55,7 @@ func (c *Catalog) Upcast(e Event) (current Event, ignore bool, err error) {
 		}
 	}
 	if err != nil {
-		return stored, false, &UpcastError{Aggregate: e.Aggregate, Event: stored.Type, Version: stored.Version, Seq: e.Seq, From: e.Version, Err: err}
+		return stored, false, &UpcastError{Aggregate: e.Aggregate, Event: stored.Type, Version: stored.Version, Seq: e.Seq, From: min(e.Version, declared.Version-1), Err: err}
 	}
 	return e, false, nil
 }

@@ -117,6 +117,20 @@ func TestSQLIsHeldToTheMachine(t *testing.T) {
 }
 
 // An open transaction that has appended holds up apply, and sees one machine to its end.
+// The version that nobody says is the newest, through every door; only a column that is left out of an INSERT is 1.
+func TestAVersionThatIsNullIsTheNewest(t *testing.T) {
+	t.Parallel()
+	a, s, url := archive(t)
+	same := func(p rea.Object) (rea.Object, error) { return p, nil }
+	apply(t, url, orders(t, rea.EventType{Name: "ItemAdded", Version: 3, From: []string{"placed"}, Upcast: map[int]rea.UpcastFunc{1: same, 2: same}}))
+	put(t, a.Autocommit(), order1, "OrderPlaced")
+	s.do(`INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, event_version) VALUES ('order', '1', 'ItemAdded', NULL), ('other', '1', 'X', NULL)`)
+	s.do(orderInsert + `VALUES ('order', '1', NULL, 'ItemAdded')`)
+	put(t, a.Autocommit(), order1, "ItemAdded")
+	s.do(`SELECT rea.append('order', '1', 'ItemAdded')`)
+	s.want("1, 3, 1, 1, 3, 3", `SELECT event_version FROM rea.events ORDER BY id`)
+}
+
 func TestApplyWaitsForAnOpenAppend(t *testing.T) {
 	t.Parallel()
 	a, s, url := archive(t)

@@ -248,6 +248,9 @@ BEGIN
     END IF;
     NEW.status := target;
     NEW.catalog_version := number;
+    IF NEW.event_version IS NULL THEN
+        NEW.event_version := coalesce(newest, 1);
+    END IF;
 
     -- each expression is set up anew in every transaction: one look tells whether rea.set_context was called
     IF concat(current_setting('rea.actor', true), current_setting('rea.reason', true), current_setting('rea.correlation', true)) <> '' THEN
