@@ -51,9 +51,18 @@ func (a *Archive) Snapshot(ctx context.Context, aggregate Ref) (stored bool, err
 		return false, err
 	}
 	if s, ok := read.snapshot(t, f); ok && (read.useless != "" || read.due(t)) {
-		return true, a.store.SaveSnapshot(ctx, s, read.useless)
+		err = a.save(ctx, keeping{s, read.useless})
+		return err == nil, err
 	}
 	return false, nil
+}
+
+// save writes, so that the schema must not be a newer one.
+func (a *Archive) save(ctx context.Context, k keeping) error {
+	if err := a.store.Autocommit().Ready(ctx, true); err != nil {
+		return err
+	}
+	return a.store.SaveSnapshot(ctx, k.snapshot, k.over)
 }
 
 // keeping is a snapshot that may be stored once what it was made of has committed.
@@ -76,7 +85,7 @@ func (a *Archive) keep(ctx context.Context, k keeping) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, quietWait)
 	defer cancel()
-	if err := a.store.SaveSnapshot(ctx, k.snapshot, k.over); err != nil {
+	if err := a.save(ctx, k); err != nil {
 		a.quiet.Store(time.Now().Add(quietFor).UnixNano())
 		a.config.Logger.DebugContext(ctx, "rea: a snapshot is not stored", "aggregate", k.snapshot.Aggregate.String(), "error", err)
 	}

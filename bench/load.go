@@ -54,6 +54,19 @@ func (b *bench) load(ctx context.Context, n int) error {
 		return int(loaded.Seq), nil
 	})}
 	targets := []target{atMost(1.50)}
+	if n < 1_000 { // too few for a snapshot: what it costs to look for one
+		if _, err := c.Exec(ctx, `DELETE FROM rea.snapshots`); err != nil {
+			return err
+		}
+		paths = append(paths, closedLoop("load, looking for a snapshot", 1, c.pids, func(ctx context.Context, _ int) (int, error) {
+			loaded, err := archive.Autocommit().Load(ctx, ref)
+			if err != nil {
+				return 0, err
+			}
+			return int(loaded.Seq), nil
+		}))
+		targets = append(targets, target{})
+	}
 	if n >= 1_000 {
 		for _, back := range []int{0, 50} {
 			name := fmt.Sprintf("load from a snapshot %d events back", back)
