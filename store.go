@@ -16,8 +16,8 @@ type Store interface {
 	// Pass gives positions to committed events, at most limit of them, and returns how many.
 	// busy: another session is at it. Stores whose ids are positions do nothing.
 	Pass(ctx context.Context, limit int) (numbered int64, busy bool, err error)
-	// SaveSnapshot stores s in a transaction of its own, in place of what is there, unless that is a later one with the same
-	// fingerprint; over is the digest of one that it replaces even so.
+	// SaveSnapshot stores s in a transaction of its own, in place of what is there, unless that is a later one; over is the
+	// digest of one that it replaces even so.
 	SaveSnapshot(ctx context.Context, s Snapshot, over string) error
 	// Migrations lists what this program knows, with what the database has.
 	Migrations(ctx context.Context) ([]Migration, error)

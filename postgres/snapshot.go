@@ -64,7 +64,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
 SET seq = excluded.seq, event_id = excluded.event_id, fingerprint = excluded.fingerprint, digest = excluded.digest,
     state = excluded.state, created_at = clock_timestamp()
-WHERE p.fingerprint <> excluded.fingerprint OR p.seq <= excluded.seq OR p.digest = $8`
+WHERE p.seq <= excluded.seq OR p.digest = $8`
 
 func (s *store) SaveSnapshot(ctx context.Context, snapshot rea.Snapshot, over string) error {
 	_, err := s.pool.Exec(ctx, saveSnapshotSQL, snapshot.Aggregate.Type, snapshot.Aggregate.ID, snapshot.Seq, snapshot.EventID,

@@ -184,6 +184,22 @@ var snapshots = []clause{
 			same(t, damage+": warnings afterwards", log.count()-before, 1)
 		}
 	}},
+	{"P12 a snapshot that is whole, and of the same fold, but of another event at that seq is ignored (SNAP-3)", func(t *testing.T, d *Door) {
+		c := &tally{every: 4, version: 1, field: "count"}
+		foreign, _ := d.counted(t, d.Migrated(t), c)
+		put(t, foreign.Autocommit(), order1, notes(4)...)
+		foreign.loads(t, foreign.Autocommit(), order1, c)
+		values := foreign.text(t, `SELECT seq || ', ' || event_id || ', ''' || fingerprint || ''', ''' || digest || ''', ''' || state || '''' FROM `+d.Tables+`snapshots`)
+
+		b, log := d.counted(t, d.Migrated(t), c)
+		put(t, b.Autocommit(), order2, notes(1)...)
+		put(t, b.Autocommit(), order1, event("Noted", `{"mine": 1}`), event("Noted"), event("Noted"), event("Noted"))
+		b.run(t, `INSERT INTO `+d.Tables+`snapshots (aggregate_type, aggregate_id, seq, event_id, fingerprint, digest, state) VALUES ('order', '1', `+values+`)`)
+		same(t, "mine", string(b.loads(t, b.Autocommit(), order1, c).State["mine"]), "1")
+		same(t, "warnings", log.count(), 1)
+		b.loads(t, b.Autocommit(), order1, c)
+		same(t, "warnings afterwards", log.count(), 1)
+	}},
 	{"P12 no snapshot is made of what is not committed", func(t *testing.T, d *Door) {
 		c := &tally{every: 2, version: 1, field: "count"}
 		b, _ := d.counted(t, d.Migrated(t), c)
