@@ -123,7 +123,7 @@ func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (began bool, 
 	if err := session.Commit(ctx); err != nil {
 		return true, err
 	}
-	for _, k := range kept.list {
+	for _, k := range kept.take() {
 		a.keep(ctx, k)
 	}
 	return true, nil

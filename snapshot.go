@@ -105,3 +105,12 @@ func (k *keeper) keep(_ context.Context, s keeping) {
 	}
 	k.list[s.snapshot.Aggregate] = s
 }
+
+// take gives what was collected, and collects anew.
+func (k *keeper) take() map[Ref]keeping {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list := k.list
+	k.list = nil
+	return list
+}
