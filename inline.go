@@ -161,7 +161,7 @@ func (tx *Tx) giveTurn() {
 // apply reads back what was stored, a page at a time, and hands it to the functions.
 func (tx *Tx) apply(ctx context.Context, db SQL, aggregate Ref, first, last int64) error {
 	for after := first - 1; after < last; {
-		page, _, err := tx.session.Events(ctx, aggregate, after, int(min(last-after, int64(tx.archive.config.PageEvents))))
+		page, _, err := tx.session.Events(ctx, Stretch{Aggregate: aggregate, After: after, Limit: int(min(last-after, int64(tx.archive.config.PageEvents)))}, nil)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ type Tx struct {
 	session Session
 	options options
 	turn    chan struct{} // holds one element while somebody appends; nil: they need not take turns
+	keep    func(context.Context, keeping) // takes snapshots of what was loaded; nil: it may never commit
 }
 
 type options struct {
