@@ -22,7 +22,7 @@ type Tx struct {
 	archive *Archive
 	session Session
 	options options
-	turn    chan struct{} // holds one element while somebody appends; nil: they need not take turns
+	turn    chan struct{}                  // holds one element while somebody appends; nil: they need not take turns
 	keep    func(context.Context, keeping) // takes snapshots of what was loaded; nil: it may never commit
 }
 
