@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// mostLegal is how many events a message lists; Legal has all.
+const mostLegal = 10
+
 // TransitionError says that the state machine does not allow an event. It answers errors.Is for ErrIllegalStep.
 type TransitionError struct {
 	Aggregate Ref
@@ -26,7 +29,9 @@ func (e *TransitionError) Error() string {
 	if e.Status != "" {
 		status = "in status " + clip(e.Status)
 	}
-	if len(e.Legal) > 0 {
+	if n := len(e.Legal); n > mostLegal {
+		legal = fmt.Sprintf("%s and %d more", strings.Join(e.Legal[:mostLegal], ", "), n-mostLegal)
+	} else if n > 0 {
 		legal = strings.Join(e.Legal, ", ")
 	}
 	return fmt.Sprintf("rea: %s%s is illegal %s: legal now: %s", transitionOf(e.Aggregate), clip(e.Event), status, legal)

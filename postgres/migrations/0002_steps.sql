@@ -135,7 +135,8 @@ BEGIN
                  WHEN step.from_status = '' THEN format('%s is retired: it is not appended any more', left(event_type, 60))
                  ELSE format('%s is illegal %s: legal now: %s', left(event_type, 60),
                              coalesce('in status ' || left(status, 60), 'without a status'),
-                             coalesce(nullif(array_to_string(legal, ', '), ''), 'nothing')) END,
+                             coalesce(nullif(array_to_string(legal[:10], ', '), ''), 'nothing')
+                             || CASE WHEN cardinality(legal) > 10 THEN format(' and %s more', cardinality(legal) - 10) ELSE '' END) END,
             aggregate_type, aggregate_id,
             jsonb_build_object('event_type', event_type, 'status', status, 'legal', legal)
             || CASE WHEN step.alias_of IS NOT NULL THEN jsonb_build_object('alias_of', step.alias_of)
