@@ -58,7 +58,7 @@ func (e *UnknownStatusError) Error() string {
 		texts[i] = fmt.Sprintf("%s %s (%d)", clip(s.Type), clip(s.Status), s.Aggregates)
 	}
 	return "rea: apply the catalog: it does not know the present status of some aggregates: " + strings.Join(texts, ", ") +
-		": say with renamed what they are called now"
+		": keep the status, or say under renamed what it is called now"
 }
 
 // Is reports whether target is ErrUnknownStatus.

@@ -60,6 +60,8 @@ func (b *bench) groups() []group {
 		{"load/10000", with(b.load, 10_000)},
 		{"sqlite/1", with(b.sqlite, 1)},
 		{"sqlite/32", with(b.sqlite, 32)},
+		{"apply/postgres", b.applyPostgres},
+		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
 	}
 }
