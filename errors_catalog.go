@@ -12,7 +12,8 @@ const mostLegal = 10
 type TransitionError struct {
 	Aggregate Ref
 	Event     string
-	Status    string   // the present one; "": no event yet
+	Status    string   // the present one; "": none, which is usual before the first event
+	Seq       int64    // of the event that Status is the status after; 0: none, or it is not known of which aggregate
 	Legal     []string // the events that are legal now
 	AliasOf   string   // Event is an old name of this one
 	Retired   bool     // Event is retired
@@ -28,6 +29,11 @@ func (e *TransitionError) Error() string {
 	status, legal := "without a status", "nothing"
 	if e.Status != "" {
 		status = "in status " + clip(e.Status)
+	}
+	if e.Seq > 0 {
+		status += fmt.Sprintf(" at seq %d", e.Seq)
+	} else if e.Aggregate.ID != "" && e.Status == "" {
+		status = "as the first event"
 	}
 	if n := len(e.Legal); n > mostLegal {
 		legal = fmt.Sprintf("%s and %d more", strings.Join(e.Legal[:mostLegal], ", "), n-mostLegal)

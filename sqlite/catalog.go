@@ -82,6 +82,9 @@ func (s *session) present(ctx context.Context, m *machine, aggregate rea.Ref, at
 func (m *machine) next(aggregate rea.Ref, at place, e *rea.NewEvent, correction bool) (place, error) {
 	taken, err := m.catalog.Take(aggregate, e.Type, at.status, at.seq > 0, correction)
 	if err != nil {
+		if illegal, ok := err.(*rea.TransitionError); ok {
+			illegal.Seq = at.seq
+		}
 		return at, err
 	}
 	if e.Version == 0 {

@@ -77,7 +77,7 @@ aggregates:
 		if want := "lines.ndjson: 905 lines, 900 new, 0 already stored, 5 rejected\n"; r.code != 3 || r.stdout != want {
 			t.Errorf("import ends with %d: %s%s, want 3: %s", r.code, r.stdout, r.stderr, want)
 		}
-		const said = `line 2: append to order/1: OrderShipped is illegal in status placed: legal now: PaymentReceived, OrderCancelled, NoteAdded
+		const said = `line 2: append to order/1: OrderShipped is illegal in status placed at seq 1: legal now: PaymentReceived, OrderCancelled, NoteAdded
 5 lines rejected, see lines.ndjson.rejects.ndjson
 next: jq -r .text lines.ndjson.rejects.ndjson > mended.ndjson, mend it, rea import mended.ndjson
 `
@@ -96,14 +96,14 @@ next: jq -r .text lines.ndjson.rejects.ndjson > mended.ndjson, mend it, rea impo
 			}
 			texts += reject.Text + "\n"
 		}
-		if want := `2 illegal_step rea: append to order/1: OrderShipped is illegal in status placed: legal now: PaymentReceived, OrderCancelled, NoteAdded
+		if want := `2 illegal_step rea: append to order/1: OrderShipped is illegal in status placed at seq 1: legal now: PaymentReceived, OrderCancelled, NoteAdded
   order/1 OrderShipped: placed: PaymentReceived OrderCancelled NoteAdded
-11 illegal_step rea: append to order/3: OrderCancelled is illegal in status shipped: legal now: NoteAdded
+11 illegal_step rea: append to order/3: OrderCancelled is illegal in status shipped at seq 3: legal now: NoteAdded
   order/3 OrderCancelled: shipped: NoteAdded
-301 illegal_step rea: append to order/100: OrderPlaced is illegal in status placed: legal now: PaymentReceived, OrderCancelled, NoteAdded
+301 illegal_step rea: append to order/100: OrderPlaced is illegal in status placed at seq 1: legal now: PaymentReceived, OrderCancelled, NoteAdded
   order/100 OrderPlaced: placed: PaymentReceived OrderCancelled NoteAdded
 604 unknown_type rea: append to order/200: the catalog does not know OrderPayed: declare it, and apply the catalog
-905 illegal_step rea: append to order/999: OrderShipped is illegal without a status: legal now: OrderPlaced
+905 illegal_step rea: append to order/999: OrderShipped is illegal as the first event: legal now: OrderPlaced
   order/999 OrderShipped: no status: OrderPlaced
 `; got != want {
 			t.Errorf("the rejects are\n%s\nwant\n%s", got, want)

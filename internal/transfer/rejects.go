@@ -33,13 +33,14 @@ type Step struct {
 	ID     string   `json:"aggregate_id"`
 	Event  string   `json:"event_type"`
 	Status *string  `json:"status"` // the present one; null: none
+	Seq    int64    `json:"seq"`    // of the event before the line; 0: none
 	Legal  []string `json:"legal"`  // the events that are legal in it, all of them
 }
 
 func newReject(number int64, code string, err error, text []byte) Reject {
 	r := Reject{Line: number, Code: code, Message: err.Error()}
 	if refused := new(rea.TransitionError); errors.As(err, &refused) {
-		r.Step = &Step{refused.Aggregate.Type, refused.Aggregate.ID, refused.Event, &refused.Status, slices.Concat([]string{}, refused.Legal)}
+		r.Step = &Step{refused.Aggregate.Type, refused.Aggregate.ID, refused.Event, &refused.Status, refused.Seq, slices.Concat([]string{}, refused.Legal)}
 		if refused.Status == "" {
 			r.Status = nil
 		}
