@@ -43,7 +43,8 @@ func (a *app) catalogCheckCommand() *cobra.Command {
 		Long: `Check the file: its form, names, chains of upcasters without holes, steps that lead nowhere.
 Where a database is named or ./rea.db exists, check every stored event too: event types and
 versions that the catalog does not know, payloads that cannot be upcast, steps and statuses
-that it does not declare, each with the number of events and the first of them.
+that it does not declare, each with the number of events and the first of them. It says
+too where the database holds its writers to another catalog, or to none.
 
 Exit code 3 where there are problems or warnings. Notes are how things are: the statuses
 that nothing leaves, aggregate types without a declaration.`,
