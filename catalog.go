@@ -31,6 +31,12 @@ type Type struct {
 	Strict  bool              // refuse events that are not declared
 	Renamed map[string]string // statuses of earlier catalogs, old to new
 	Events  []EventType
+
+	// SnapshotEvery is how many events lie between two snapshots of an aggregate, at least. 0: 100; below 0: there are none.
+	SnapshotEvery int
+	// FoldVersion is to be raised with every change of a Fold, of a fold given to On, or of an Upcast, that makes another state
+	// of the same events: it tells old snapshots from new. 0: aggregates have no snapshots where there is such a function.
+	FoldVersion int
 }
 
 // EventType declares one event of an aggregate type.
@@ -43,6 +49,14 @@ type EventType struct {
 	Retired bool               // still in old streams, ignored when folding, not appendable
 	Upcast  map[int]UpcastFunc // from version n to n + 1, for every n below Version
 	Fold    FoldFunc[Object]   // nil: the payload does not change the state. On gives a typed one
+
+	// Operations say as data what Fold does, for those who cannot call it: inline projections. Empty with a Fold: a
+	// function of the program's. Package catalog fills both.
+	Operations []Operation
+
+	// Upcasting is a text that says what Upcast does, other for other upcasters. "" with an Upcast: functions of the
+	// program's. Package catalog fills both.
+	Upcasting string
 
 	typed *typed // by On
 }
@@ -58,6 +72,9 @@ type aggregateType struct {
 	state    reflect.Type // of typed events; nil: there are none
 	status   []int        // the field of state that holds the status; nil: there is no machine
 	payloads map[reflect.Type]*EventType
+
+	every       int    // events between two snapshots; 0: there are none
+	fingerprint string // of what a state depends on
 }
 
 // maxVersion bounds versions: a greater one is a slip of the finger, and every step below it takes an upcaster.
@@ -88,6 +105,7 @@ func NewCatalog(types ...Type) (*Catalog, error) {
 		problems = append(problems, c.checkTyped(a)...)
 		faults, warnings := a.checkMachine()
 		problems, c.warnings = append(problems, faults...), append(c.warnings, warnings...)
+		a.keepSnapshots()
 	}
 	if len(problems) > 0 {
 		return nil, &CatalogError{Problems: problems}
@@ -100,7 +118,7 @@ func (t Type) clone() Type {
 	t.Renamed, t.Events = maps.Clone(t.Renamed), slices.Clone(t.Events)
 	for i := range t.Events {
 		e := &t.Events[i]
-		e.From, e.Upcast = slices.Clone(e.From), maps.Clone(e.Upcast)
+		e.From, e.Upcast, e.Operations = slices.Clone(e.From), maps.Clone(e.Upcast), slices.Clone(e.Operations)
 	}
 	return t
 }

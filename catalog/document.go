@@ -61,7 +61,7 @@ func (r *reader) aggregate(t entry) rea.Type {
 				declared.Renamed[status.key], _ = r.name(status.value, status.at, "the new name of "+status.key)
 			}
 		case "snapshot":
-			r.snapshot(e)
+			declared.SnapshotEvery = r.snapshot(e)
 		case "events":
 			events = &e
 		default:
@@ -78,18 +78,19 @@ func (r *reader) aggregate(t entry) rea.Type {
 	return declared
 }
 
-// snapshot checks what snapshots will go by: off, or {every: 100}.
-func (r *reader) snapshot(e entry) {
+// snapshot reads off, or {every: 100}.
+func (r *reader) snapshot(e entry) (every int) {
 	if off, ok := e.value.(*ast.StringNode); ok && off.Value == "off" {
-		return
+		return -1
 	}
 	for _, s := range r.mapping(e.value, e.at, "snapshot (if not off)") {
 		if s.key != "every" {
 			r.unknown(s, "snapshot", "every")
 			continue
 		}
-		r.count(s.value, s.at, "every, in events,")
+		every = r.count(s.value, s.at, "every, in events,")
 	}
+	return every
 }
 
 // event reads one event; status is the field that the state machine owns.
@@ -113,7 +114,9 @@ func (r *reader) event(aggregate, status string, t entry) rea.EventType {
 		case "retired":
 			declared.Retired = r.truth(e.value, e.at, "retired")
 		case "upcast":
-			declared.Upcast = r.upcast(e)
+			if declared.Upcast = r.upcast(e); len(declared.Upcast) > 0 {
+				declared.Upcasting = e.value.String()
+			}
 		case "set", "unset", "add", "count", "append", "remove":
 			ops = append(ops, r.operations(e)...)
 		default:
@@ -122,16 +125,19 @@ func (r *reader) event(aggregate, status string, t entry) rea.EventType {
 	}
 	fields := map[string]mark{}
 	for _, op := range ops {
-		if first, ok := fields[op.field]; ok {
-			r.fail(op.at, "%s is changed twice by %s, first in line %d", op.field, t.key, first.line)
+		if first, ok := fields[op.Field]; ok {
+			r.fail(op.at, "%s is changed twice by %s, first in line %d", op.Field, t.key, first.line)
 		}
-		fields[op.field] = op.at
-		if status != "" && op.field == status {
-			r.fail(op.at, "%s is the field of the status: only `to` changes it", op.field)
+		fields[op.Field] = op.at
+		if status != "" && op.Field == status {
+			r.fail(op.at, "%s is the field of the status: only `to` changes it", op.Field)
 		}
 	}
+	for _, op := range ops {
+		declared.Operations = append(declared.Operations, op.Operation)
+	}
 	if len(ops) > 0 {
-		declared.Fold = fold(ops)
+		declared.Fold = fold(declared.Operations)
 	}
 	return declared
 }
@@ -219,7 +225,7 @@ func (r *reader) measures(e entry) {
 		for _, f := range r.mapping(m.value, m.at, "a measure (if not count)") {
 			switch f.key {
 			case "sum", "min", "max":
-				if v, ok := r.value(f.value, f.at, payloadAlone); ok && v.path == nil {
+				if v, ok := r.value(f.value, f.at, payloadAlone); ok && v.Path == nil {
 					r.fail(markAt(f.value, f.at), "%s takes a path such as $.amount", f.key)
 				}
 			default:
