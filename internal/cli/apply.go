@@ -65,6 +65,9 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	if err != nil {
 		return err
 	}
+	if change.New {
+		a.say("every writer is held to it now; stored events stay as they are: rea catalog check looks at them")
+	}
 	return a.printApplied(change, d)
 }
 
