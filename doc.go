@@ -72,7 +72,8 @@
 //		return err
 //	}
 //
-//	Inline: []rea.Inline{{Name: "order_projection", Of: "order", Apply: keepOrder}}}})
+//	keep := rea.Inline{Name: "order_projection", Of: "order", Apply: keepOrder}
+//	config := rea.Config{Catalog: catalog, Inline: []rea.Inline{keep}}
 //
 // It runs in every append through this archive, once for each event, in whatever transaction that is in: rows and event are
 // there together, or neither is. Its error refuses the append ([ProjectionError]).

@@ -34,8 +34,9 @@ func ExampleConfig_inline() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	archive, err := sqlite.Open(ctx, path, sqlite.Config{Config: rea.Config{Catalog: catalog,
-		Inline: []rea.Inline{{Name: "order_projection", Of: "order", Apply: keepOrder}}}})
+	keep := rea.Inline{Name: "order_projection", Of: "order", Apply: keepOrder}
+	config := rea.Config{Catalog: catalog, Inline: []rea.Inline{keep}}
+	archive, err := sqlite.Open(ctx, path, sqlite.Config{Config: config})
 	if err != nil {
 		log.Fatal(err)
 	}
