@@ -18,8 +18,9 @@ const (
 // steps are legal, how its state is folded. Package catalog reads one from rea.yaml. It does not change once made,
 // and is safe for concurrent use. A nil *Catalog knows nothing, and everything is allowed.
 type Catalog struct {
-	types    map[string]*aggregateType
-	warnings []CatalogProblem
+	types       map[string]*aggregateType
+	projections []Projection // by name
+	warnings    []CatalogProblem
 }
 
 // Type declares one aggregate type.
