@@ -90,6 +90,16 @@ func (t ColumnType) text(value json.RawMessage) (text *string, ok bool) {
 	return &s, true
 }
 
+// Literal gives a JSON value as the text that a column of this type is filled with, as PostgreSQL spells it. ok is false
+// where the column cannot take it.
+func (t ColumnType) Literal(value json.RawMessage) (text string, null, ok bool) {
+	s, ok := t.text(value)
+	if s == nil {
+		return "", true, ok
+	}
+	return *s, false, ok
+}
+
 // wholeNumber spells a number without its fraction, which must be zero, if it fits 64 bits.
 func wholeNumber(value json.RawMessage) (string, bool) {
 	if !isJSONNumber(value) {

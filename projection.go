@@ -30,8 +30,8 @@ const (
 	MaxColumnBytes     = 63
 )
 
-// ourColumns are those that every table of states has, and what PostgreSQL calls its own.
-var ourColumns = []string{"aggregate_id", "rea_seq", "rea_updated_at", "ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
+// ourColumns are what every table of states has, beside names that begin with rea_, and what PostgreSQL calls its own.
+var ourColumns = []string{"aggregate_id", "ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 
 // WithProjections gives the catalog with these projections in place of the ones that it has. The error is a *CatalogError.
 func (c *Catalog) WithProjections(projections ...Projection) (*Catalog, error) {
@@ -98,7 +98,7 @@ func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) 
 		}
 		name := foldCase(column.Name)
 		switch {
-		case slices.Contains(ourColumns, name):
+		case slices.Contains(ourColumns, name) || strings.HasPrefix(name, "rea_"):
 			problem(column.Name, "the column "+clip(column.Name)+" is REA's or the database's own: call the field otherwise")
 		case seen[name]:
 			problem(column.Name, "the column "+clip(column.Name)+" stands twice (upper and lower case are one to SQLite)")

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -27,6 +28,9 @@ type StateEvent struct {
 	Stored  map[string][]int `json:"stored"` // names, old ones too, with the stored versions that are the newest form
 	Changes []ColumnChange   `json:"changes"`
 }
+
+// Names lists the names of Stored.
+func (e StateEvent) Names() []string { return slices.Sorted(maps.Keys(e.Stored)) }
 
 // ColumnChange is an operation on a column: OpSet, OpUnset, OpAdd, OpCount.
 type ColumnChange struct {
