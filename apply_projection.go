@@ -88,15 +88,30 @@ func (a *Archive) own(ctx context.Context, fn func(OwnSession) error) error {
 
 // buildAll fills new tables beside those that are read, while appends go on.
 func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) error {
-	for _, change := range changes {
-		if !change.builds() {
+	for _, planned := range changes {
+		if !planned.builds() {
 			continue
 		}
-		if err := a.own(ctx, func(session OwnSession) error { return session.BuildStateTable(ctx, change.table) }); err != nil {
+		builds := false
+		err := a.still(ctx, planned, func(session OwnSession, change ProjectionChange) error {
+			if builds = change.builds(); !builds {
+				return nil
+			}
+			return session.BuildStateTable(ctx, change.table)
+		})
+		switch {
+		case err != nil:
 			return err
+		case !builds:
+			continue
 		}
-		if _, _, err := a.fill(ctx, change.table, true); err != nil {
-			return err
+		if _, _, err := a.fill(ctx, planned.table, true); err != nil {
+			// another process may have switched the table meanwhile that both fill
+			builds = false
+			look := a.still(ctx, planned, func(_ OwnSession, change ProjectionChange) error { builds = change.builds(); return nil })
+			if look != nil || builds {
+				return err
+			}
 		}
 	}
 	return nil
@@ -105,27 +120,36 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 // installAll makes appends keep the tables. Where another process was faster, there is nothing left to do.
 func (a *Archive) installAll(ctx context.Context, changes []ProjectionChange) error {
 	for _, planned := range changes {
-		err := a.own(ctx, func(session OwnSession) error {
-			now, err := a.projectionChanges(ctx, session)
-			if err != nil {
-				return err
+		err := a.still(ctx, planned, func(session OwnSession, change ProjectionChange) error {
+			if change.Action == ActionRemove {
+				return session.RemoveProjection(ctx, change.Name)
 			}
-			for _, change := range now {
-				switch {
-				case change.Name != planned.Name:
-				case change.Action == ActionRemove:
-					return session.RemoveProjection(ctx, change.Name)
-				default:
-					return session.InstallStateTable(ctx, change.table, change.builds())
-				}
-			}
-			return nil
+			return session.InstallStateTable(ctx, change.table, change.builds())
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// still calls fn for a planned change that is still to be made, while nobody else can make it.
+func (a *Archive) still(ctx context.Context, planned ProjectionChange, fn func(OwnSession, ProjectionChange) error) error {
+	return a.own(ctx, func(session OwnSession) error {
+		if err := session.LockProjections(ctx); err != nil {
+			return err
+		}
+		changes, err := a.projectionChanges(ctx, session)
+		if err != nil {
+			return err
+		}
+		for _, change := range changes {
+			if change.Name == planned.Name {
+				return fn(session, change)
+			}
+		}
+		return nil
+	})
 }
 
 // catchUpAll folds into every table what its rows lack, until nothing is behind that can be folded.

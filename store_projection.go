@@ -4,6 +4,9 @@ import "context"
 
 // ProjectionSession is what a transaction of REA's can do with inline projections.
 type ProjectionSession interface {
+	// LockProjections lets one transaction at a time look at projections and change them; it waits about a second for
+	// another one, which is then ErrRetry. Appends do not wait.
+	LockProjections(ctx context.Context) error
 	// Projections lists what is recorded, by name.
 	Projections(ctx context.Context) ([]AppliedProjection, error)
 	// CheckStateTable says what of a recorded table is there. Columns that are not as declared are an error.

@@ -109,18 +109,18 @@ func (s *ownSession) run(ctx context.Context, doing string, statements ...string
 	return nil
 }
 
-// lockProjections lets one apply at a time make and switch tables. Appends do not read rea.projections.
-const lockProjections = `LOCK TABLE rea.projections IN SHARE ROW EXCLUSIVE MODE`
+// LockProjections: appends do not read rea.projections.
+func (s *ownSession) LockProjections(ctx context.Context) error {
+	const doing = "wait for another one who applies a catalog"
+	if err := s.own(ctx); err != nil {
+		return mapError(doing, err)
+	}
+	return s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, `LOCK TABLE rea.projections IN SHARE ROW EXCLUSIVE MODE`)
+}
 
 func (s *ownSession) BuildStateTable(ctx context.Context, t rea.StateTable) error {
 	x := stateSQL{t}
 	doing := "build " + x.table(true)
-	if err := s.own(ctx); err != nil {
-		return mapError(doing, err)
-	}
-	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, lockProjections); err != nil {
-		return err
-	}
 	var there, name string
 	var stale []string
 	err := each(ctx, s.db, func() error {
@@ -245,10 +245,7 @@ $$`
 func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) error {
 	x := stateSQL{t}
 	doing := "make appends keep " + x.table(false)
-	if err := s.own(ctx); err != nil {
-		return mapError(doing, err)
-	}
-	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, lockProjections, `LOCK TABLE rea.events IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, `LOCK TABLE rea.events IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 		return err
 	}
 	if built {
@@ -282,10 +279,7 @@ SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = ex
 func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {
 	x := stateSQL{rea.StateTable{Name: name}}
 	doing := "make appends leave " + x.table(false)
-	if err := s.own(ctx); err != nil {
-		return mapError(doing, err)
-	}
-	err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, lockProjections,
+	err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`,
 		fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON rea.events", quoteName(x.keeper())),
 		fmt.Sprintf("DROP FUNCTION IF EXISTS rea.%s(), rea.%s(text, bigint)", quoteName(x.keeper()), quoteName(x.mender())))
 	if err != nil {

@@ -215,8 +215,9 @@ func TestAnUpgradeFromVersion5HandsOverTheNewTables(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
 	a, s := open(t, url), connect(t, url)
-	s.do(`DROP TABLE rea.steps, rea.catalogs; DROP FUNCTION rea.carried_status, rea.present_status, rea.take_step, rea.refuse_stale_catalog;
-		DELETE FROM rea.schema_migrations WHERE version = 6`)
+	s.do(`DROP SCHEMA rea_views; DROP TABLE rea.projections; DROP FUNCTION rea.is_date, rea.is_timestamptz, rea.day_ok, rea.is_bigint, rea.refuse_value,
+		rea.guard_view, rea.hand_over_views; DROP TABLE rea.steps, rea.catalogs; DROP FUNCTION rea.carried_status, rea.present_status, rea.take_step, rea.refuse_stale_catalog;
+		DELETE FROM rea.schema_migrations WHERE version >= 6`)
 	if err := a.Migrate(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

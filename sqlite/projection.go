@@ -29,6 +29,9 @@ func kindOf(t rea.ColumnType) string {
 	return "TEXT"
 }
 
+// LockProjections does nothing: this transaction has the file's write lock.
+func (s *session) LockProjections(context.Context) error { return nil }
+
 const projectionsSQL = `
 SELECT name, aggregate_type, version, definition, fingerprint
 FROM rea_projections
