@@ -222,6 +222,9 @@ func (a *Archive) fillRows(ctx context.Context, t StateTable, beside bool, late 
 		var rows []StateRow
 		for _, p := range late {
 			row, why, err := a.foldRow(ctx, session, t, p)
+			if errors.Is(err, ErrProjection) && !beside {
+				why, err = err, nil // it came while the row was behind
+			}
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,11 @@ func (s *ownSession) CheckStateTable(ctx context.Context, t rea.StateTable) (rea
 		return rea.TableUnplaced, nil
 	}
 	for _, c := range allColumns(t) {
-		if kind := found[c.Name]; kind != string(map[rea.ColumnType]rea.ColumnType{rea.Timestamptz: "timestamp with time zone"}[c.Type]) && kind != string(c.Type) {
+		want := string(c.Type)
+		if c.Type == rea.Timestamptz {
+			want = "timestamp with time zone"
+		}
+		if kind := found[c.Name]; kind != want {
 			return 0, fmt.Errorf("rea: the column %q of %s is %s, and should be %s: put it back, or drop the table and apply the catalog again",
 				c.Name, x.table(false), orMissing(kind), c.Type)
 		}
