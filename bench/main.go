@@ -51,6 +51,8 @@ func (b *bench) groups() []group {
 		{"append/32", with(b.appends, 32)},
 		{"machine/1", with(b.machines, 1)},
 		{"machine/8", with(b.machines, 8)},
+		{"inline/1", with(b.inline, 1)},
+		{"inline/32", with(b.inline, 32)},
 		{"batch", b.batch},
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},
