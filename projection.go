@@ -11,7 +11,7 @@ import (
 // one row per aggregate, with aggregate_id, the columns, rea_seq and rea_updated_at (created_at of the event with that
 // seq). It is rea_views.NAME on PostgreSQL, rea_views_NAME on SQLite.
 type Projection struct {
-	Name    string // at most MaxProjectionBytes bytes
+	Name    string // at most MaxProjectionBytes bytes, no .
 	Of      string // the aggregate type
 	Inline  bool   // what is not inline is not built by this version of REA
 	Version int    // raising it builds the table anew: after a change of an upcaster, say; 0: 1
@@ -78,6 +78,8 @@ func (c *Catalog) Projections() []Projection {
 func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) {
 	if err := checkIdentifier("the name of a projection", p.Name, MaxProjectionBytes); err != nil {
 		problem("", err.Error())
+	} else if strings.Contains(p.Name, ".") {
+		problem("", "has a . in its name, as tables have that are being built")
 	}
 	if !p.Inline {
 		problem("mode", "is not inline: others are not built by this version of REA")
