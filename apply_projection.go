@@ -154,7 +154,9 @@ func (a *Archive) still(ctx context.Context, planned ProjectionChange, fn func(O
 
 // catchUpAll folds into every table what its rows lack, until nothing is behind that can be folded.
 func (a *Archive) catchUpAll(ctx context.Context) (behind []RowsBehind, err error) {
-	const most = 100 // writers of old versions may leave rows behind as fast as they are caught up
+	// The second look finds what an append left behind that was open in the first, and so on; without events of old
+	// versions the third finds nothing. Their writers may leave rows behind as fast as they are caught up.
+	const most = 8
 	for _, t := range a.config.Catalog.StateTables() {
 		for range most {
 			moved, left, err := a.fill(ctx, t, false)
