@@ -11,7 +11,8 @@ type ProjectionChange struct {
 	Name   string
 	Action string // ActionMake, ActionRebuild, ActionMend, ActionRemove
 
-	table StateTable
+	table  StateTable
+	filled int64 // ids up to this one were seen before the last look of filling
 }
 
 // What applying a catalog does to a projection.
@@ -88,7 +89,7 @@ func (a *Archive) own(ctx context.Context, fn func(OwnSession) error) error {
 
 // buildAll fills new tables beside those that are read, while appends go on.
 func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) error {
-	for _, planned := range changes {
+	for i, planned := range changes {
 		if !planned.builds() {
 			continue
 		}
@@ -105,7 +106,7 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 		case !builds:
 			continue
 		}
-		if _, _, err := a.fill(ctx, planned.table, true); err != nil {
+		if changes[i].filled, err = a.fillBeside(ctx, planned.table); err != nil {
 			// another process may have switched the table meanwhile that both fill
 			builds = false
 			look := a.still(ctx, planned, func(_ OwnSession, change ProjectionChange) error { builds = change.builds(); return nil })
@@ -117,6 +118,45 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 	return nil
 }
 
+// fillBeside fills a table in two looks: the second is short, and what comes after it is little.
+func (a *Archive) fillBeside(ctx context.Context, t StateTable) (filled int64, err error) {
+	for range 2 {
+		err = a.own(ctx, func(session OwnSession) (err error) {
+			filled, err = session.LastID(ctx)
+			return err
+		})
+		if err == nil {
+			_, _, err = a.fill(ctx, t, true)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return filled, nil
+}
+
+// fillRecent folds what came after filling, before anybody sees the table, while no append is open: so that readers do
+// not see older rows than before. Where that would take long it is left to catchUpAll.
+func (a *Archive) fillRecent(ctx context.Context, session OwnSession, t StateTable, filled int64) error {
+	const mostRows, mostEvents = 1_000, 10_000
+	places, err := session.RecentRows(ctx, t, filled, mostRows)
+	if err != nil {
+		return err
+	}
+	var late []RowPlace
+	var events int64
+	for _, p := range places {
+		if p.Seq == p.Last {
+			continue
+		}
+		if events += p.Last; events <= mostEvents {
+			late = append(late, p)
+		}
+	}
+	_, _, err = a.foldRows(ctx, session, t, false, late)
+	return err
+}
+
 // installAll makes appends keep the tables. Where another process was faster, there is nothing left to do.
 func (a *Archive) installAll(ctx context.Context, changes []ProjectionChange) error {
 	for _, planned := range changes {
@@ -124,7 +164,10 @@ func (a *Archive) installAll(ctx context.Context, changes []ProjectionChange) er
 			if change.Action == ActionRemove {
 				return session.RemoveProjection(ctx, change.Name)
 			}
-			return session.InstallStateTable(ctx, change.table, change.builds())
+			if err := session.InstallStateTable(ctx, change.table, change.builds()); err != nil || !change.builds() {
+				return err
+			}
+			return a.fillRecent(ctx, session, change.table, planned.filled)
 		})
 		if err != nil {
 			return err
@@ -220,28 +263,32 @@ func (a *Archive) fill(ctx context.Context, t StateTable, beside bool) (moved in
 
 func (a *Archive) fillRows(ctx context.Context, t StateTable, beside bool, late []RowPlace) (moved int, behind RowsBehind, err error) {
 	err = a.own(ctx, func(session OwnSession) error {
-		behind = RowsBehind{}
-		var rows []StateRow
-		for _, p := range late {
-			row, why, err := a.foldRow(ctx, session, t, p)
-			if errors.Is(err, ErrProjection) && !beside {
-				why, err = err, nil // it came while the row was behind
-			}
-			if err != nil {
-				return err
-			}
-			if why != nil {
-				if behind.Rows++; behind.Rows == 1 {
-					behind.First, behind.Err = Ref{t.Of, p.ID}, why
-				}
-			}
-			if row.Seq > p.Seq || 0 < row.Seq && p.Seq > p.Last {
-				rows = append(rows, row)
-			}
-		}
-		moved, err = session.SaveStateRows(ctx, t, beside, rows)
+		moved, behind, err = a.foldRows(ctx, session, t, beside, late)
 		return err
 	})
+	return moved, behind, err
+}
+
+func (a *Archive) foldRows(ctx context.Context, session OwnSession, t StateTable, beside bool, late []RowPlace) (moved int, behind RowsBehind, err error) {
+	var rows []StateRow
+	for _, p := range late {
+		row, why, err := a.foldRow(ctx, session, t, p)
+		if errors.Is(err, ErrProjection) && !beside {
+			why, err = err, nil // it came while the row was behind
+		}
+		if err != nil {
+			return 0, behind, err
+		}
+		if why != nil {
+			if behind.Rows++; behind.Rows == 1 {
+				behind.First, behind.Err = Ref{t.Of, p.ID}, why
+			}
+		}
+		if row.Seq > p.Seq || 0 < row.Seq && p.Seq > p.Last {
+			rows = append(rows, row)
+		}
+	}
+	moved, err = session.SaveStateRows(ctx, t, beside, rows)
 	return moved, behind, err
 }
 

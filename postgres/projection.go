@@ -165,16 +165,38 @@ ORDER BY a.id`
 
 func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside bool, after string, limit int) ([]rea.RowPlace, error) {
 	x := stateSQL{t}
+	return s.places(ctx, fmt.Sprintf(stateRowsSQL, x.table(beside)), "read "+x.table(beside), t.Of, after, limit)
+}
+
+func (s *ownSession) places(ctx context.Context, query, doing string, args ...any) ([]rea.RowPlace, error) {
+	// A table without statistics would be scanned for every aggregate.
 	if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
-		return nil, mapError("read "+x.table(beside), err)
+		return nil, mapError(doing, err)
 	}
 	var list []rea.RowPlace
 	var p rea.RowPlace
 	err := each(ctx, s.db, func() error {
 		list = append(list, p)
 		return nil
-	}, []any{&p.ID, &p.Seq, &p.Last}, fmt.Sprintf(stateRowsSQL, x.table(beside)), t.Of, after, limit)
-	return list, mapError("read "+x.table(beside), err)
+	}, []any{&p.ID, &p.Seq, &p.Last}, query, args...)
+	return list, mapError(doing, err)
+}
+
+func (s *ownSession) LastID(ctx context.Context) (int64, error) {
+	var id int64
+	err := s.one(ctx, &id, `SELECT coalesce((SELECT e.id FROM rea.events e ORDER BY e.id DESC LIMIT 1), 0)`)
+	return id, mapError("read the last event", err)
+}
+
+// recentRowsSQL goes through events_pkey, and for each aggregate through events_aggregate_seq_key.
+const recentRowsSQL = `
+SELECT a.aggregate_id, coalesce(v.rea_seq, 0), l.seq
+FROM (SELECT DISTINCT e.aggregate_id FROM rea.events e WHERE e.id > $2 AND e.aggregate_type = $1 LIMIT $3) a
+CROSS JOIN LATERAL (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = $1 AND e.aggregate_id = a.aggregate_id ORDER BY e.seq DESC LIMIT 1) l
+LEFT JOIN %s v ON v.aggregate_id = a.aggregate_id`
+
+func (s *ownSession) RecentRows(ctx context.Context, t rea.StateTable, after int64, limit int) ([]rea.RowPlace, error) {
+	return s.places(ctx, fmt.Sprintf(recentRowsSQL, stateSQL{t}.table(false)), "read "+stateSQL{t}.table(false), t.Of, after, limit)
 }
 
 // saveRows takes [["id", was, seq, "updated", "value"...]...]. A row that moved meanwhile is left alone.
