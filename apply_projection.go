@@ -271,8 +271,14 @@ func (a *Archive) fillRows(ctx context.Context, t StateTable, beside bool, late 
 
 func (a *Archive) foldRows(ctx context.Context, session OwnSession, t StateTable, beside bool, late []RowPlace) (moved int, behind RowsBehind, err error) {
 	var rows []StateRow
-	for _, p := range late {
-		row, why, err := a.foldRow(ctx, session, t, p)
+	var have map[string][]Event
+	for i, p := range late {
+		if have[p.ID] == nil {
+			if have, err = firstEvents(ctx, session, t.Of, late[i:]); err != nil {
+				return 0, behind, err
+			}
+		}
+		row, why, err := a.foldRow(ctx, session, t, p, have[p.ID])
 		if errors.Is(err, ErrProjection) && !beside {
 			why, err = err, nil // it came while the row was behind
 		}
@@ -292,15 +298,34 @@ func (a *Archive) foldRows(ctx context.Context, session OwnSession, t StateTable
 	return moved, behind, err
 }
 
+// firstEvents reads ahead for the first of some aggregates, as many as have fillPage events together.
+func firstEvents(ctx context.Context, session OwnSession, aggregateType string, places []RowPlace) (map[string][]Event, error) {
+	var ids []string
+	events := int64(0)
+	for _, p := range places {
+		if events += p.Last; events > fillPage && len(ids) > 0 {
+			break
+		}
+		ids = append(ids, p.ID)
+	}
+	list, err := session.FirstEvents(ctx, aggregateType, ids, fillPage)
+	have := make(map[string][]Event, len(ids))
+	for _, e := range list {
+		have[e.Aggregate.ID] = append(have[e.Aggregate.ID], e)
+	}
+	return have, err
+}
+
 // foldRow folds an aggregate from its first event to the last one that place knows of. why says what no catalog of
-// this program's can fold: the row then stands before it.
-func (a *Archive) foldRow(ctx context.Context, session OwnSession, t StateTable, place RowPlace) (row StateRow, why, err error) {
+// this program's can fold: the row then stands before it. events are its first ones, as far as they were read.
+func (a *Archive) foldRow(ctx context.Context, session OwnSession, t StateTable, place RowPlace, events []Event) (row StateRow, why, err error) {
 	aggregate := Ref{t.Of, place.ID}
 	row = StateRow{ID: place.ID, Was: place.Seq, Values: make([]*string, len(t.Columns))}
-	for row.Seq < place.Last {
-		events, _, err := session.Events(ctx, aggregate, row.Seq, fillPage)
-		if err != nil {
-			return row, nil, err
+	for ; row.Seq < place.Last; events = nil {
+		if len(events) == 0 {
+			if events, _, err = session.Events(ctx, aggregate, row.Seq, fillPage); err != nil {
+				return row, nil, err
+			}
 		}
 		if len(events) == 0 {
 			return row, nil, fmt.Errorf("rea: %s: seq %d is not there any more", aggregate, row.Seq+1)

@@ -182,6 +182,20 @@ func (s *ownSession) places(ctx context.Context, query, doing string, args ...an
 	return list, mapError(doing, err)
 }
 
+// Through events_aggregate_seq_key.
+const firstEventsSQL = `
+SELECT` + eventColumns + `
+FROM unnest($2::text[]) WITH ORDINALITY i(id, n)
+CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.aggregate_type = $1 AND x.aggregate_id = i.id ORDER BY x.seq LIMIT $3) e
+CROSS JOIN (SELECT 0::bigint AS position) f
+ORDER BY i.n, e.seq
+LIMIT $3`
+
+func (s *ownSession) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int) ([]rea.Event, error) {
+	events, _, err := s.events(ctx, "read events of "+aggregateType, firstEventsSQL, aggregateType, ids, limit)
+	return events, err
+}
+
 func (s *ownSession) LastID(ctx context.Context) (int64, error) {
 	var id int64
 	err := s.one(ctx, &id, `SELECT coalesce((SELECT e.id FROM rea.events e ORDER BY e.id DESC LIMIT 1), 0)`)

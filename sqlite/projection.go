@@ -123,6 +123,12 @@ func (s *session) StateRows(ctx context.Context, t rea.StateTable, beside bool, 
 	return s.places(ctx, stateRowsSQL, tableOf(t, beside), t.Of, after, limit)
 }
 
+// FirstEvents has no round trips to save: those of the first aggregate.
+func (s *session) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int) ([]rea.Event, error) {
+	events, _, err := s.Events(ctx, rea.Ref{Type: aggregateType, ID: ids[0]}, 0, limit)
+	return events, err
+}
+
 func (s *session) LastID(ctx context.Context) (id int64, err error) {
 	err = one(ctx, s.db, []any{&id}, `SELECT coalesce(max(id), 0) FROM rea_events`)
 	return id, s.store.mapError("read the last event", err)
