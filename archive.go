@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,7 +15,8 @@ import (
 type Config struct {
 	// Actor tells who acts, for every append that does not say By. Nil: nobody is claimed.
 	Actor func(ctx context.Context) string
-	// Catalog is what Apply applies. The database is held to what was applied, not to this. Nil: none.
+	// Catalog is what Apply applies, and what Append and Load know Go types by (On). The database is held to what was
+	// applied, not to this. Nil: none.
 	Catalog *Catalog
 	// Logger takes warnings. Nil: slog.Default().
 	Logger *slog.Logger
@@ -22,6 +24,8 @@ type Config struct {
 	Attempts int
 	// PageEvents is how many events are read from the database at a time. 0: 500.
 	PageEvents int
+	// NoSnapshots keeps Load from storing snapshots in passing. Those that are there are used all the same.
+	NoSnapshots bool
 	// PollEvery is how often Follow looks for new events when there were none. 0: 250ms.
 	PollEvery time.Duration
 }
@@ -50,6 +54,7 @@ func (c Config) withDefaults() Config {
 type Archive struct {
 	store  Store
 	config Config
+	quiet  atomic.Int64 // until then, in nanoseconds, no snapshot is stored in passing
 }
 
 // New makes an archive of a store. Programs call postgres.Open or sqlite.Open instead.
@@ -62,7 +67,13 @@ func New(store Store, config Config) *Archive {
 func (a *Archive) Join(s Session) *Tx { return &Tx{archive: a, session: s} }
 
 // Autocommit gives a Tx in which every call is a transaction of its own: one append, one round trip.
-func (a *Archive) Autocommit() *Tx { return a.Join(a.store.Autocommit()) }
+func (a *Archive) Autocommit() *Tx {
+	tx := a.Join(a.store.Autocommit())
+	if !a.config.NoSnapshots {
+		tx.keep = a.keep
+	}
+	return tx
+}
 
 // Do runs fn in a transaction of REA's and commits it. Where the transaction ends in a conflict, a
 // serialization failure or a deadlock, it is rolled back and fn runs again from the start, after a short
@@ -101,10 +112,21 @@ func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (began bool, 
 	}
 	// Also after a panic of fn; after Commit it does nothing.
 	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
-	if err := fn(a.Join(session)); err != nil {
+	tx := a.Join(session)
+	var kept keeper
+	if !a.config.NoSnapshots {
+		tx.keep = kept.keep
+	}
+	if err := fn(tx); err != nil {
 		return true, err
 	}
-	return true, session.Commit(ctx)
+	if err := session.Commit(ctx); err != nil {
+		return true, err
+	}
+	for _, k := range kept.take() {
+		a.keep(ctx, k)
+	}
+	return true, nil
 }
 
 // pause waits for d and reports false where ctx ends first.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -19,7 +20,8 @@ const (
 // and is safe for concurrent use. A nil *Catalog knows nothing, and everything is allowed.
 type Catalog struct {
 	types       map[string]*aggregateType
-	projections []Projection // by name
+	states      map[reflect.Type]*aggregateType // by the Go type of the state
+	projections []Projection                    // by name
 	warnings    []CatalogProblem
 }
 
@@ -30,6 +32,12 @@ type Type struct {
 	Strict  bool              // refuse events that are not declared
 	Renamed map[string]string // statuses of earlier catalogs, old to new
 	Events  []EventType
+
+	// SnapshotEvery is how many events lie between two snapshots of an aggregate, at least. 0: 100; below 0: there are none.
+	SnapshotEvery int
+	// FoldVersion is to be raised with every change of a Fold, of a fold given to On, or of an Upcast, that makes another state
+	// of the same events: it tells old snapshots from new. 0: aggregates have no snapshots where there is such a function.
+	FoldVersion int
 }
 
 // EventType declares one event of an aggregate type.
@@ -41,11 +49,17 @@ type EventType struct {
 	AliasOf string             // an old name of this event: readable, not appendable. Version: the form that the name stood for; 0: the stored one
 	Retired bool               // still in old streams, ignored when folding, not appendable
 	Upcast  map[int]UpcastFunc // from version n to n + 1, for every n below Version
-	Fold    FoldFunc[Object]   // nil: the payload does not change the state
+	Fold    FoldFunc[Object]   // nil: the payload does not change the state. On gives a typed one
 
 	// Operations say as data what Fold does, for those who cannot call it: inline projections. Empty with a Fold: a
 	// function of the program's. Package catalog fills both.
 	Operations []Operation
+
+	// Upcasting is a text that says what Upcast does, other for other upcasters. "" with an Upcast: functions of the
+	// program's. Package catalog fills both.
+	Upcasting string
+
+	typed *typed // by On
 }
 
 // UpcastFunc is a pure function from a payload of one version to the next.
@@ -55,6 +69,13 @@ type aggregateType struct {
 	Type
 	events map[string]*EventType
 	to     map[string]json.RawMessage // the status after an event, as the state has it
+
+	state    reflect.Type // of typed events; nil: there are none
+	status   []int        // the field of state that holds the status; nil: there is no machine
+	payloads map[reflect.Type]*EventType
+
+	every       int    // events between two snapshots; 0: there are none
+	fingerprint string // of what a state depends on
 }
 
 // maxVersion bounds versions: a greater one is a slip of the finger, and every step below it takes an upcaster.
@@ -66,7 +87,7 @@ var builtIn = []string{"BaselineCreated", "DirectInsert", "DirectUpdate", "Direc
 // NewCatalog checks declarations and makes them one catalog. The error is a *CatalogError that lists everything
 // that is wrong. The types are copied; their functions are called by several goroutines at once.
 func NewCatalog(types ...Type) (*Catalog, error) {
-	c := &Catalog{types: make(map[string]*aggregateType, len(types))}
+	c := &Catalog{types: make(map[string]*aggregateType, len(types)), states: make(map[reflect.Type]*aggregateType)}
 	var problems []CatalogProblem
 	for _, t := range types {
 		if err := checkName("aggregate type", t.Name); err != nil {
@@ -77,13 +98,15 @@ func NewCatalog(types ...Type) (*Catalog, error) {
 			problems = append(problems, CatalogProblem{Type: t.Name, Text: "declared twice"})
 			continue
 		}
-		a := &aggregateType{Type: t.clone(), events: make(map[string]*EventType, len(t.Events)), to: make(map[string]json.RawMessage)}
+		a := &aggregateType{Type: t.clone(), events: make(map[string]*EventType, len(t.Events)), to: make(map[string]json.RawMessage), payloads: make(map[reflect.Type]*EventType)}
 		c.types[t.Name] = a
 		problems = append(problems, a.index()...)
 		problems = append(problems, a.checkAliases()...)
 		problems = append(problems, a.checkVersions()...)
+		problems = append(problems, c.checkTyped(a)...)
 		faults, warnings := a.checkMachine()
 		problems, c.warnings = append(problems, faults...), append(c.warnings, warnings...)
+		a.keepSnapshots()
 	}
 	if len(problems) > 0 {
 		return nil, &CatalogError{Problems: problems}
@@ -121,7 +144,7 @@ func (a *aggregateType) index() (problems []CatalogProblem) {
 			problems = append(problems, a.problem(e, "version", fmt.Sprintf("versions count from 1 to %d", maxVersion)))
 			e.Version, e.Upcast = 1, nil // one problem is enough
 		}
-		if e.Retired && (len(e.From) > 0 || e.To != "" || e.Fold != nil || len(e.Upcast) > 0) {
+		if e.Retired && (len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0) {
 			problems = append(problems, a.problem(e, "retired", "a retired event has no rules: take them away"))
 		}
 		a.events[e.Name] = e
@@ -152,7 +175,7 @@ func (a *aggregateType) checkAliases() (problems []CatalogProblem) {
 		case e.Version > of.Version:
 			problems = append(problems, a.problem(e, "version", fmt.Sprintf("version %d, but %s has only %d", e.Version, clip(of.Name), of.Version)))
 		}
-		if len(e.From) > 0 || e.To != "" || e.Fold != nil || len(e.Upcast) > 0 || e.Retired {
+		if len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0 || e.Retired {
 			problems = append(problems, a.problem(e, "alias", "an alias has no rules of its own: they stand with "+clip(e.AliasOf)))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -137,4 +138,12 @@ func TestMachineWarnings(t *testing.T) {
 	if got := declared.Final(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("final = %v, want [b c]", got)
 	}
+}
+
+func showObject(state rea.Object) string {
+	text := ""
+	for _, field := range slices.Sorted(maps.Keys(state)) {
+		text += field + "=" + string(state[field]) + " "
+	}
+	return text
 }

@@ -18,7 +18,7 @@ var (
 	ErrConflict error = refusal("conflict")
 	// ErrIllegalStep: the state machine does not allow the event in the aggregate's status (SQLSTATE RE002).
 	ErrIllegalStep error = refusal("illegal_step")
-	// ErrUnknownType: an event type or version that the catalog does not know (SQLSTATE RE006).
+	// ErrUnknownType: an event type or version, or a Go type, that the catalog does not know (SQLSTATE RE006).
 	ErrUnknownType error = refusal("unknown_type")
 	// ErrUnknownStatus: a catalog to be applied does not know the present status of some aggregate.
 	ErrUnknownStatus error = refusal("unknown_status")
@@ -100,6 +100,7 @@ type PayloadError struct {
 	Aggregate Ref    // zero where the payload was checked by itself
 	Path      string // where: $.items[3].name
 	Problem   string // what: "duplicate key", "lone surrogate"...
+	Err       error  // of a Go value that could not be written as JSON; it may show data. Mostly nil
 }
 
 func (e *PayloadError) Error() string {
@@ -108,6 +109,8 @@ func (e *PayloadError) Error() string {
 
 // Is reports whether target is ErrBadPayload.
 func (e *PayloadError) Is(target error) bool { return target == ErrBadPayload }
+
+func (e *PayloadError) Unwrap() error { return e.Err }
 
 // LimitError says which name, text or call is outside REA's limits. It answers errors.Is for ErrLimit.
 type LimitError struct {

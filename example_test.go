@@ -72,7 +72,7 @@ func ExampleOnce() {
 	// true
 }
 
-func ExampleLoadAt() {
+func ExampleReplayAt() {
 	ctx := context.Background()
 	archive, clean := open(ctx)
 	defer clean()
@@ -83,16 +83,16 @@ func ExampleLoadAt() {
 			log.Fatal(err)
 		}
 	}
-	now, _ := rea.Load(ctx, tx, order, rea.Merge)
-	then, _ := rea.LoadAt(ctx, tx, order, rea.AtSeq(2), rea.Merge)
-	_, err := rea.LoadAt(ctx, tx, order, rea.AtSeq(5), rea.Merge)
+	now, _ := rea.Replay(ctx, tx, order, rea.Merge)
+	then, _ := rea.ReplayAt(ctx, tx, order, rea.AtSeq(2), rea.Merge)
+	_, err := rea.ReplayAt(ctx, tx, order, rea.AtSeq(5), rea.Merge)
 	fmt.Printf("%s %s\n%v\n", now.State["status"], then.State["status"], err)
 	// Output:
 	// "cancelled" "paid"
 	// rea: order/10086: no such seq 5, the last is 3
 }
 
-func ExampleLoad() {
+func ExampleReplay() {
 	ctx := context.Background()
 	archive, clean := open(ctx)
 	defer clean()
@@ -107,7 +107,7 @@ func ExampleLoad() {
 		if _, err := tx.Append(ctx, order, rea.NewEvent{Type: "OrderPlaced"}, rea.NewEvent{Type: "NoteAdded"}); err != nil {
 			return err
 		}
-		loaded, err := rea.Load(ctx, tx, order, fold)
+		loaded, err := rea.Replay(ctx, tx, order, fold)
 		if err != nil {
 			return err
 		}

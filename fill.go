@@ -173,7 +173,7 @@ func (a *Archive) foldRow(ctx context.Context, session OwnSession, t StateTable,
 	row = StateRow{ID: place.ID, Was: place.Seq, Values: make([]*string, len(t.Columns))}
 	for ; row.Seq < place.Last; events = nil {
 		if len(events) == 0 {
-			if events, _, err = session.Events(ctx, aggregate, row.Seq, fillPage); err != nil {
+			if events, _, err = session.Events(ctx, Stretch{Aggregate: aggregate, After: row.Seq, Limit: fillPage, Folding: true}, nil); err != nil {
 				return row, nil, err
 			}
 		}

@@ -2,9 +2,9 @@ package rea
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -54,7 +54,8 @@ func (a At) reached(e Event) bool {
 	return false
 }
 
-// FoldFunc gives the state after e. It must depend on nothing but its arguments.
+// FoldFunc gives the state after e. It must depend on nothing but its arguments. Of e it sees what belongs to the fact,
+// in every copy of the archive: Position, XID, DBUser and RecordedAt are not filled in.
 type FoldFunc[S any] func(state S, e Event) (S, error)
 
 // Loaded is an aggregate as it was at one moment.
@@ -62,14 +63,14 @@ type Loaded[S any] struct {
 	Aggregate Ref
 	State     S
 	Seq       int64 // of the last event that is folded in
-	Last      Event // that event
+	Last      Event // that event, as folds see it: without XID, DBUser and RecordedAt
 
 	tx *Tx
 }
 
-// Append appends to the aggregate, expecting it to be still at Seq, and moves Seq on success.
+// Append is Tx.Append to the aggregate, expecting it to be still at Seq, and moves Seq on success.
 // State and Last stay as they were loaded.
-func (l *Loaded[S]) Append(ctx context.Context, events ...NewEvent) (Receipt, error) {
+func (l *Loaded[S]) Append(ctx context.Context, events ...any) (Receipt, error) {
 	receipt, err := l.tx.With(Expect(l.Seq)).Append(ctx, l.Aggregate, events...)
 	if err == nil {
 		l.Seq = receipt.Seq()
@@ -77,36 +78,53 @@ func (l *Loaded[S]) Append(ctx context.Context, events ...NewEvent) (Receipt, er
 	return receipt, err
 }
 
-// Load folds all events of an aggregate. An aggregate without events is a *NotFoundError.
-func Load[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S]) (*Loaded[S], error) {
-	return LoadAt(ctx, tx, aggregate, At{}, fold)
+// Replay folds all events of an aggregate. An aggregate without events is a *NotFoundError.
+func Replay[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S]) (*Loaded[S], error) {
+	return ReplayAt(ctx, tx, aggregate, At{}, fold)
 }
 
-// LoadAt folds the events of an aggregate up to a moment. A moment before its first event is a *NotFoundError,
+// ReplayAt folds the events of an aggregate up to a moment. A moment before its first event is a *NotFoundError,
 // a seq or position beyond the last one a *NoSuchSeqError.
-func LoadAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
+func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
 	loaded := &Loaded[S]{Aggregate: aggregate, tx: tx}
-	var last int64
-	for e, err := range tx.Events(ctx, aggregate, 0) {
+	events := tx.events(ctx, aggregate, 0, at.kind != 'p')
+	last, err := tx.replay(ctx, aggregate, at, events, func(e Event) (err error) {
+		loaded.State, err = fold(loaded.State, e)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	loaded.Seq, loaded.Last = last.Seq, last
+	return loaded, nil
+}
+
+// replay hands the events of an aggregate up to a moment to apply, and gives the last of them.
+func (tx *Tx) replay(ctx context.Context, aggregate Ref, at At, events iter.Seq2[Event, error], apply func(Event) error) (last Event, err error) {
+	var stored int64
+	for e, err := range events {
 		if err != nil {
-			return nil, err
+			return Event{}, err
 		}
-		last = e.Seq
+		stored = e.Seq
 		if at.reached(e) {
 			break
 		}
-		if loaded.State, err = fold(loaded.State, e); err != nil {
-			if errors.As(err, new(*UnknownTypeError)) || errors.As(err, new(*UpcastError)) {
-				return nil, err // names all of it
-			}
-			return nil, fmt.Errorf("rea: fold %s seq %d (%s version %d): %w", aggregate, e.Seq, e.Type, e.Version, err)
+		e.Position, e.XID, e.DBUser, e.RecordedAt = 0, "", "", time.Time{}
+		if err := apply(e); err != nil {
+			return Event{}, inFold(e, err)
 		}
-		loaded.Seq, loaded.Last = e.Seq, e
+		last = e
 	}
-	if err := tx.checkMoment(ctx, aggregate, at, loaded.Seq, last); err != nil {
-		return nil, err
+	return last, tx.checkMoment(ctx, aggregate, at, last.Seq, stored)
+}
+
+// inFold names the event whose fold has failed, where the error does not.
+func inFold(e Event, err error) error {
+	if errors.As(err, new(*UnknownTypeError)) || errors.As(err, new(*UpcastError)) || errors.As(err, new(*DecodeError)) {
+		return err
 	}
-	return loaded, nil
+	return fmt.Errorf("rea: fold %s seq %d (%s version %d): %w", e.Aggregate, e.Seq, e.Type, e.Version, err)
 }
 
 func (tx *Tx) checkMoment(ctx context.Context, aggregate Ref, at At, folded, last int64) error {
@@ -128,23 +146,4 @@ func (tx *Tx) checkMoment(ctx context.Context, aggregate Ref, at At, folded, las
 		return &NotFoundError{Aggregate: aggregate, At: at}
 	}
 	return nil
-}
-
-// Object is a JSON object whose values are kept as they are stored, digit for digit.
-type Object map[string]json.RawMessage
-
-// Merge is the fold of an archive without a catalog: each payload's keys are laid over the state,
-// in seq order; null stays null.
-func Merge(state Object, e Event) (Object, error) {
-	var payload Object
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return nil, err
-	}
-	if state == nil {
-		state = make(Object, len(payload))
-	}
-	for key, value := range payload {
-		state[key] = value
-	}
-	return state, nil
 }

@@ -37,7 +37,8 @@ var ourColumns = []string{"aggregate_id", "ctid", "xmin", "xmax", "cmin", "cmax"
 func (c *Catalog) WithProjections(projections ...Projection) (*Catalog, error) {
 	with := &Catalog{types: make(map[string]*aggregateType)}
 	if c != nil {
-		with.types, with.warnings = c.types, c.warnings
+		*with = *c
+		with.projections = nil
 	}
 	var problems []CatalogProblem
 	names := map[string]string{}
@@ -46,13 +47,13 @@ func (c *Catalog) WithProjections(projections ...Projection) (*Catalog, error) {
 		problem := func(key, text string) {
 			problems = append(problems, CatalogProblem{Projection: p.Name, Key: key, Text: text})
 		}
-		switch same := names[foldCase(p.Name)]; {
+		switch same := names[asciiLower(p.Name)]; {
 		case same == p.Name && p.Name != "":
 			problem("", "declared twice")
 		case same != "":
 			problem("", fmt.Sprintf("differs from %s by upper and lower case alone", same))
 		}
-		names[foldCase(p.Name)] = p.Name
+		names[asciiLower(p.Name)] = p.Name
 		with.checkProjection(p, problem)
 		with.projections = append(with.projections, p)
 	}
@@ -98,7 +99,7 @@ func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) 
 			problem(column.Name, err.Error())
 			continue
 		}
-		name := foldCase(column.Name)
+		name := asciiLower(column.Name)
 		switch {
 		case slices.Contains(ourColumns, name) || strings.HasPrefix(name, "rea_"):
 			problem(column.Name, "the column "+clip(column.Name)+" is REA's or the database's own: call the field otherwise")
@@ -112,7 +113,7 @@ func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) 
 		seen[name] = true
 	}
 	for _, e := range c.types[p.Of].Type.Events {
-		if e.Fold != nil && len(e.Operations) == 0 {
+		if e.Fold != nil && len(e.Operations) == 0 || e.typed != nil && e.typed.fold != nil {
 			problem("", fmt.Sprintf("%s is folded by a function: the database can keep an inline table by operations alone (set, unset, add, count)", clip(e.Name)))
 		}
 	}
@@ -182,8 +183,8 @@ func checkIdentifier(what, name string, most int) error {
 	return nil
 }
 
-// foldCase is how SQLite compares names: ASCII letters alone have two cases.
-func foldCase(s string) string {
+// asciiLower is how SQLite compares names: ASCII letters alone have two cases.
+func asciiLower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + 'a' - 'A'
@@ -220,7 +221,7 @@ func (c *Catalog) stateTable(p Projection) StateTable {
 		case e.AliasOf != "":
 			continue
 		}
-		kept := StateEvent{Event: e.Name, Version: e.Version, Stored: map[string][]int{e.Name: {e.Version}}, Changes: []ColumnChange{}}
+		kept := StateEvent{Event: e.Name, Version: e.Version, Upcasting: e.Upcasting, Stored: map[string][]int{e.Name: {e.Version}}, Changes: []ColumnChange{}}
 		for _, name := range slices.Sorted(maps.Keys(a.events)) {
 			switch old := a.events[name]; {
 			case old.AliasOf != e.Name:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 )
 
 // Limits that both stores keep.
@@ -23,6 +22,7 @@ type Tx struct {
 	archive *Archive
 	session Session
 	options options
+	keep    func(context.Context, keeping) // takes snapshots of what was loaded; nil: it may never commit
 }
 
 type options struct {
@@ -70,11 +70,16 @@ func (tx *Tx) With(opts ...Option) *Tx {
 	return &with
 }
 
-// Append stores events of one aggregate, all or nothing, in one statement. Errors: *LimitError,
-// *PayloadError (both before any SQL), *SchemaError, *KeyReusedError, *ConflictError, *TransitionError, *UnknownTypeError, each
+// Append stores events of one aggregate, all or nothing, in one statement. Each of events is a NewEvent, a payload whose
+// Go type Config.Catalog has registered with On for the aggregate's type (the value or a pointer to it), or a
+// []NewEvent. Errors: *UnregisteredError, *LimitError, *PayloadError (before any SQL), *SchemaError, *KeyReusedError, *ConflictError, *TransitionError, *UnknownTypeError, each
 // leaving the transaction usable; ErrRetry, ErrReadOnly and the driver's own errors end it.
-func (tx *Tx) Append(ctx context.Context, aggregate Ref, events ...NewEvent) (Receipt, error) {
-	call, err := tx.call(ctx, aggregate, events)
+func (tx *Tx) Append(ctx context.Context, aggregate Ref, events ...any) (Receipt, error) {
+	list, err := tx.archive.config.Catalog.newEvents(aggregate, events)
+	if err != nil {
+		return Receipt{}, err
+	}
+	call, err := tx.call(ctx, aggregate, list)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -92,7 +97,7 @@ func (tx *Tx) call(ctx context.Context, aggregate Ref, events []NewEvent) (Call,
 		o.actor = tx.archive.config.Actor(ctx)
 	}
 	call := Call{
-		Aggregate: aggregate, Events: slices.Clone(events), Expect: o.expect, Actor: o.actor, Reason: o.reason,
+		Aggregate: aggregate, Events: events, Expect: o.expect, Actor: o.actor, Reason: o.reason,
 		Correlation: o.correlation, Key: o.key, Metadata: o.metadata, Correction: o.correction,
 	}
 	if err := call.normalize(); err != nil {

@@ -40,8 +40,8 @@ func (c *Catalog) Upcast(e Event) (current Event, ignore bool, err error) {
 	if e.Version == declared.Version {
 		return e, false, nil
 	}
-	payload := Object{}
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
+	payload, err := ParseObject(e.Payload)
+	if err != nil {
 		return stored, false, &UpcastError{Aggregate: e.Aggregate, Event: stored.Type, Version: stored.Version, Seq: e.Seq, From: e.Version, Err: err}
 	}
 	for ; e.Version < declared.Version; e.Version++ {
@@ -55,7 +55,7 @@ func (c *Catalog) Upcast(e Event) (current Event, ignore bool, err error) {
 		}
 	}
 	if err != nil {
-		return stored, false, &UpcastError{Aggregate: e.Aggregate, Event: stored.Type, Version: stored.Version, Seq: e.Seq, From: e.Version, Err: err}
+		return stored, false, &UpcastError{Aggregate: e.Aggregate, Event: stored.Type, Version: stored.Version, Seq: e.Seq, From: min(e.Version, declared.Version-1), Err: err}
 	}
 	return e, false, nil
 }
@@ -65,10 +65,14 @@ func unknown(e Event, newest int) error {
 }
 
 // Fold is the fold of the catalog: Upcast, then what the event type declares, then the status. Aggregates whose type is
-// not declared are folded by Merge. state may be changed.
+// not declared are folded by Merge. state may be changed. Where the state has a Go type (On), it goes through that
+// type and back for each event: Load is the quick way.
 func (c *Catalog) Fold(state Object, e Event) (Object, error) {
 	if c == nil || c.types[e.Aggregate.Type] == nil {
 		return Merge(state, e)
+	}
+	if c.types[e.Aggregate.Type].state != nil {
+		return c.foldTyped(state, e)
 	}
 	e, ignore, err := c.Upcast(e)
 	if err != nil {

@@ -42,7 +42,7 @@ func (b *bench) batch(ctx context.Context) error {
 			events[i] = rea.NewEvent{Type: e.kind, Payload: json.RawMessage(e.payload)}
 		}
 		ref := rea.Ref{Type: orderType, ID: strconv.FormatInt(d.orders.Add(1), 10)}
-		_, err := c.archive.Autocommit().With(rea.Expect(0), rea.By(strconv.Itoa(actor))).Append(ctx, ref, events...)
+		_, err := c.archive.Autocommit().With(rea.Expect(0), rea.By(strconv.Itoa(actor))).Append(ctx, ref, events)
 		return size, err
 	})
 	duels, err := interleave(ctx, b.rounds(), b.slice(), limit, path)

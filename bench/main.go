@@ -58,6 +58,7 @@ func (b *bench) groups() []group {
 		{"feed/8", with(b.feed, 8)},
 		{"feed/32", with(b.feed, 32)},
 		{"page", b.page},
+		{"load/10", with(b.load, 10)},
 		{"load/1000", with(b.load, 1_000)},
 		{"load/10000", with(b.load, 10_000)},
 		{"sqlite/1", with(b.sqlite, 1)},

@@ -4,7 +4,7 @@
 //	if err != nil {
 //		return err // names file, line and column, and shows the line
 //	}
-//	order, err := rea.Load(ctx, tx, ref, c.Fold)
+//	order, err := rea.Replay(ctx, tx, ref, c.Fold)
 //
 // Every key and every operation stands in docs/catalog.md. A catalog from a file and declarations in Go mix:
 // rea.NewCatalog(append(c.Types(), more...)...).

@@ -74,7 +74,7 @@ func (s *ownSession) LockCatalog(ctx context.Context) error {
 	return mapError(doing, err)
 }
 
-// saveStepsSQL: the row without names is the one that every transaction must see, see 0006_catalog.sql.
+// saveStepsSQL: the row without names is the one that every transaction must see, see 0002_steps.sql.
 const saveStepsSQL = `
 INSERT INTO rea.steps (aggregate_type, event_type, from_status, to_status, event_version, ruled, alias_of, strict, ordinal, catalog_version)
 SELECT r ->> 'Type', r ->> 'Event', r ->> 'From', nullif(r ->> 'To', ''), nullif((r ->> 'Version')::int, 0), (r ->> 'Ruled')::boolean,

@@ -101,7 +101,7 @@ func (a *Archive) SQLTx(tx SQL) *rea.Tx {
 	return a.Join(&session{store: a.store, db: sqlConn{tx}})
 }
 
-func (s *store) Autocommit() rea.Session { return &session{store: s, db: pgxConn{s.pool}} }
+func (s *store) Autocommit() rea.Session { return &session{store: s, db: pgxConn{s.pool}, alone: true} }
 
 func (s *store) Begin(ctx context.Context) (rea.OwnSession, error) {
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})

@@ -48,7 +48,7 @@ const firstEventsSQL = `
 SELECT` + eventColumns + `
 FROM unnest($2::text[]) WITH ORDINALITY i(id, n)
 CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.aggregate_type = $1 AND x.aggregate_id = i.id ORDER BY x.seq LIMIT $3) e
-CROSS JOIN (SELECT 0::bigint AS position) f
+CROSS JOIN (SELECT NULL::bigint AS position) f
 ORDER BY i.n, e.seq
 LIMIT $3`
 

@@ -32,7 +32,7 @@ func TestThroughLibPQ(t *testing.T) {
 	same(t, "message of a conflict", fmt.Sprint(err), "rea: append to order/1: expected seq 1, the last one is 2: load it again and retry")
 	_, err = r.With(rea.Once("k")).Append(t.Context(), order1, rea.NewEvent{Type: "X"})
 	same(t, "code of a reused key", rea.Code(err), "key_reused")
-	loaded, err := rea.Load(t.Context(), r, order1, rea.Merge)
+	loaded, err := rea.Replay(t.Context(), r, order1, rea.Merge)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestTheCallersSettingsStayAsTheyAre(t *testing.T) {
 	put(t, r.With(rea.By("42"), rea.Because("why"), rea.Correlate("c")), order1, "B", "C")
 	_, err = r.With(rea.Expect(9)).Append(t.Context(), order1, rea.NewEvent{Type: "X"})
 	same(t, "code", rea.Code(err), "conflict")
-	if _, err := rea.Load(t.Context(), r, order1, rea.Merge); err != nil {
+	if _, err := rea.Replay(t.Context(), r, order1, rea.Merge); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range r.History(t.Context(), rea.Filter{Event: "A"}) {

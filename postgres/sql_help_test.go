@@ -130,7 +130,7 @@ func put(t *testing.T, tx *rea.Tx, aggregate rea.Ref, kinds ...string) rea.Recei
 	for i, kind := range kinds {
 		events[i].Type = kind
 	}
-	receipt, err := tx.Append(t.Context(), aggregate, events...)
+	receipt, err := tx.Append(t.Context(), aggregate, events)
 	if err != nil {
 		t.Fatalf("append to %s: %v", aggregate, err)
 	}

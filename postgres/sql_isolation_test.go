@@ -31,7 +31,7 @@ func TestALostRaceUnderASnapshotIsARetry(t *testing.T) {
 				return tx
 			}
 			stale := begin()
-			if _, err := rea.Load(t.Context(), a.Tx(stale), order1, rea.Merge); err != nil {
+			if _, err := rea.Replay(t.Context(), a.Tx(stale), order1, rea.Merge); err != nil {
 				t.Fatal(err)
 			}
 			put(t, a.Autocommit(), order1, "Meanwhile")

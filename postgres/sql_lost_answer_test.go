@@ -110,6 +110,10 @@ func TestAnAnswerThatIsLostAfterTheCommit(t *testing.T) {
 		word string
 		call func(ctx context.Context, a *rea.Archive) error
 	}{
+		"an INSERT": {"INSERT INTO rea.events", func(ctx context.Context, a *rea.Archive) error {
+			_, err := a.Autocommit().With(rea.Once("req-9"), rea.Expect(1)).Append(ctx, order1, paid)
+			return err
+		}},
 		"one statement": {"try_append", func(ctx context.Context, a *rea.Archive) error {
 			_, err := a.Autocommit().With(rea.Once("req-9")).Append(ctx, order1, paid)
 			return err

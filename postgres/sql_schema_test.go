@@ -157,7 +157,7 @@ func readAll(t *testing.T, a *rea.Archive) {
 		}
 		same(t, fmt.Sprintf("events for %+v", filter), n, want)
 	}
-	loaded, err := rea.Load(t.Context(), tx, order1, rea.Merge)
+	loaded, err := rea.Replay(t.Context(), tx, order1, rea.Merge)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func TestKeys(t *testing.T) {
 		"fewer":                 {[]rea.NewEvent{v2}, false},
 		"more, as stored after": {[]rea.NewEvent{v2, event("Noted", `{}`), event("Noted", `{}`)}, false},
 	} {
-		receipt, err := tx.With(rea.Once("k"), rea.Expect(0)).Append(t.Context(), order(1), c.events...)
+		receipt, err := tx.With(rea.Once("k"), rea.Expect(0)).Append(t.Context(), order(1), c.events)
 		var reused *rea.KeyReusedError
 		if c.same && (err != nil || !receipt.Duplicate || receipt.Events[0].Seq != 2 || receipt.Seq() != 3) {
 			t.Errorf("%s: %+v, %v", name, receipt, err)

@@ -70,7 +70,7 @@ func event(name, payload string) rea.NewEvent {
 
 func mustAppend(t testing.TB, tx *rea.Tx, aggregate rea.Ref, events ...rea.NewEvent) rea.Receipt {
 	t.Helper()
-	receipt, err := tx.Append(t.Context(), aggregate, events...)
+	receipt, err := tx.Append(t.Context(), aggregate, events)
 	if err != nil {
 		t.Fatal(err)
 	}

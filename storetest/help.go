@@ -102,7 +102,7 @@ func (b *Base) text(t *testing.T, query string) string {
 // put appends and must succeed.
 func put(t *testing.T, tx *rea.Tx, aggregate rea.Ref, events ...rea.NewEvent) rea.Receipt {
 	t.Helper()
-	receipt, err := tx.Append(limited(t), aggregate, events...)
+	receipt, err := tx.Append(limited(t), aggregate, events)
 	if err != nil {
 		t.Fatalf("append to %s: %v", aggregate, err)
 	}

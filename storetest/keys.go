@@ -58,7 +58,7 @@ var keys = []clause{
 			"more events":           {event("PaymentReceived", `{"amount":5, "list":[1,2]}`), note, note},
 			"events in other order": {note, event("PaymentReceived", `{"amount":5, "list":[1,2]}`)},
 		} {
-			_, err := tx.With(rea.Once("req-1")).Append(t.Context(), order1, events...)
+			_, err := tx.With(rea.Once("req-1")).Append(t.Context(), order1, events)
 			same(t, "reuse with "+name, *refused[*rea.KeyReusedError](t, name, err), rea.KeyReusedError{Aggregate: order1, Key: "req-1", Seq: 2})
 		}
 		same(t, "count", b.count(t), 3)

@@ -201,7 +201,7 @@ var machineModels = []clause{
 				for _, kind := range kinds {
 					events = append(events, event(kind))
 				}
-				_, err := tx.Append(t.Context(), ref, events...)
+				_, err := tx.Append(t.Context(), ref, events)
 				if rea.Code(err) != want || want == "" && err != nil {
 					rt.Fatalf("append %v to %s = %v, want %q", kinds, ref, err, want)
 				}

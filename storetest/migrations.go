@@ -31,7 +31,7 @@ func uses(t *testing.T, b *Base) (writing, reading map[string]func() error) {
 		}, map[string]func() error{
 			"events": func() error { return first(tx.Events(t.Context(), order1, 0)) },
 			"page":   func() error { return first(tx.History(t.Context(), rea.Filter{})) },
-			"load":   func() error { _, err := rea.Load(t.Context(), tx, order1, told); return err },
+			"load":   func() error { _, err := rea.Replay(t.Context(), tx, order1, told); return err },
 			"head":   func() error { _, err := tx.Head(t.Context()); return err },
 			"count":  func() error { _, err := tx.Count(t.Context()); return err },
 		}

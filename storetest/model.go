@@ -133,7 +133,7 @@ func (a attempt) check(t *testing.T, rt *rapid.T, tx *Transaction, m modelled, a
 		events = append(events, event(fmt.Sprint("E", n), fmt.Sprintf(`{"E%d":%d,"last":%d}`, n, n, n)))
 	}
 	want, duplicate, code := m.append(aggregate, a.kinds, expect, key)
-	receipt, err := tx.With(options...).Append(t.Context(), aggregate, events...)
+	receipt, err := tx.With(options...).Append(t.Context(), aggregate, events)
 	if got := rea.Code(err); got != code || (err != nil && code == "") {
 		rt.Fatalf("append %+v: error = %v, want %q", a, err, code)
 	}
@@ -149,7 +149,7 @@ func (m modelled) check(t *testing.T, rt *rapid.T, b *Base, kind string) {
 		events := m[aggregate]
 		total += len(events)
 		for seq := range len(events) + 2 {
-			loaded, err := rea.LoadAt(t.Context(), b.Autocommit(), aggregate, rea.AtSeq(int64(seq)), rea.Merge)
+			loaded, err := rea.ReplayAt(t.Context(), b.Autocommit(), aggregate, rea.AtSeq(int64(seq)), rea.Merge)
 			code := ""
 			switch {
 			case len(events) == 0 || seq == 0:

@@ -19,7 +19,7 @@ var moments = []clause{
 		b := d.fresh(t)
 		put(t, b.Autocommit(), order1, event("A"), event("B"), event("C"))
 		tx := b.begin(t)
-		loaded, err := rea.Load(t.Context(), tx.Tx, order1, told)
+		loaded, err := rea.Replay(t.Context(), tx.Tx, order1, told)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ var moments = []clause{
 			}
 			same(t, "Seq", fmt.Sprint(receipt.Seq(), loaded.Seq), fmt.Sprint(n, n))
 		}
-		stale, err := rea.LoadAt(t.Context(), tx.Tx, order1, rea.AtSeq(4), told)
+		stale, err := rea.ReplayAt(t.Context(), tx.Tx, order1, rea.AtSeq(4), told)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,24 +47,24 @@ var moments = []clause{
 		tx := b.Autocommit()
 		put(t, tx, order1, event("A"), event("B"), event("C"))
 		for seq, want := range map[int64]string{1: "A", 2: "AB", 3: "ABC"} {
-			loaded, err := rea.LoadAt(t.Context(), tx, order1, rea.AtSeq(seq), told)
+			loaded, err := rea.ReplayAt(t.Context(), tx, order1, rea.AtSeq(seq), told)
 			if err != nil {
 				t.Fatal(err)
 			}
 			same(t, "State", loaded.State, want)
 			same(t, "Seq", loaded.Seq, seq)
 		}
-		_, err := rea.LoadAt(t.Context(), tx, order1, rea.AtSeq(5), told)
+		_, err := rea.ReplayAt(t.Context(), tx, order1, rea.AtSeq(5), told)
 		same(t, "Last", refused[*rea.NoSuchSeqError](t, "seq 5", err).Last, 3)
 		if !strings.Contains(err.Error(), "no such seq 5, the last is 3") {
 			t.Errorf("message = %q, want \"no such seq 5, the last is 3\" in it", err)
 		}
-		_, err = rea.LoadAt(t.Context(), tx, order1, rea.AtSeq(0), told)
+		_, err = rea.ReplayAt(t.Context(), tx, order1, rea.AtSeq(0), told)
 		refused[*rea.NotFoundError](t, "seq 0", err)
 		if !strings.Contains(err.Error(), "did not exist") {
 			t.Errorf("message = %q, want \"did not exist\" in it", err)
 		}
-		_, err = rea.LoadAt(t.Context(), tx, order2, rea.AtSeq(1), told)
+		_, err = rea.ReplayAt(t.Context(), tx, order2, rea.AtSeq(1), told)
 		refused[*rea.NotFoundError](t, "seq 1 of an aggregate without events", err)
 	}},
 	{"P7 a load at a time folds the longest prefix that is not after it", func(t *testing.T, d *Door) {
@@ -76,16 +76,16 @@ var moments = []clause{
 		}
 		imported(t, b, lines...)
 		for minutes, want := range map[int]string{0: "A", 5: "A", 9: "A", 10: "ABC", 19: "ABC", 20: "ABCD", 600: "ABCD"} {
-			loaded, err := rea.LoadAt(t.Context(), b.Autocommit(), order1, rea.AtTime(noon.Add(time.Duration(minutes)*time.Minute)), told)
+			loaded, err := rea.ReplayAt(t.Context(), b.Autocommit(), order1, rea.AtTime(noon.Add(time.Duration(minutes)*time.Minute)), told)
 			if err != nil {
 				t.Fatal(err)
 			}
 			same(t, fmt.Sprint("State after minutes ", minutes), loaded.State, want)
 			same(t, "Seq", loaded.Seq, int64(len(want)))
 		}
-		_, err := rea.LoadAt(t.Context(), b.Autocommit(), order1, rea.AtTime(noon.Add(-time.Microsecond)), told)
+		_, err := rea.ReplayAt(t.Context(), b.Autocommit(), order1, rea.AtTime(noon.Add(-time.Microsecond)), told)
 		refused[*rea.NotFoundError](t, "before the first", err)
-		now, err := rea.LoadAt(t.Context(), b.Autocommit(), order1, rea.AtTime(time.Now()), told)
+		now, err := rea.ReplayAt(t.Context(), b.Autocommit(), order1, rea.AtTime(time.Now()), told)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,21 +99,21 @@ var moments = []clause{
 		put(t, tx, order1, event("B"))
 		b.history(t, rea.Filter{})
 		for position, want := range map[int64]string{1: "A", 2: "A", 3: "AB"} {
-			loaded, err := rea.LoadAt(t.Context(), tx, order1, rea.AtPosition(position), told)
+			loaded, err := rea.ReplayAt(t.Context(), tx, order1, rea.AtPosition(position), told)
 			if err != nil {
 				t.Fatal(err)
 			}
 			same(t, fmt.Sprint("State at position ", position), loaded.State, want)
 		}
-		_, err := rea.LoadAt(t.Context(), tx, order2, rea.AtPosition(1), told)
+		_, err := rea.ReplayAt(t.Context(), tx, order2, rea.AtPosition(1), told)
 		refused[*rea.NotFoundError](t, "order/2 at position 1", err)
-		_, err = rea.LoadAt(t.Context(), tx, order1, rea.AtPosition(4), told)
+		_, err = rea.ReplayAt(t.Context(), tx, order1, rea.AtPosition(4), told)
 		same(t, "Last", refused[*rea.NoSuchSeqError](t, "position 4", err).Last, 3)
 	}},
 	{"P17 the fold without a catalog lays keys over each other, null stays null", func(t *testing.T, d *Door) {
 		b := d.fresh(t)
 		put(t, b.Autocommit(), order1, event("A", `{"a": 1, "b": {"x": 1}, "c": 0.10}`), event("B", `{"a": null, "b": {"y": 2}}`), event("C"))
-		loaded, err := rea.Load(t.Context(), b.Autocommit(), order1, rea.Merge)
+		loaded, err := rea.Replay(t.Context(), b.Autocommit(), order1, rea.Merge)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ var moments = []clause{
 		b := d.fresh(t)
 		put(t, b.Autocommit(), order1, event("A"), event("B"))
 		mine := errors.New("mine")
-		_, err := rea.Load(t.Context(), b.Autocommit(), order1, func(s string, e rea.Event) (string, error) {
+		_, err := rea.Replay(t.Context(), b.Autocommit(), order1, func(s string, e rea.Event) (string, error) {
 			if e.Type == "B" {
 				return s, mine
 			}

@@ -20,7 +20,7 @@ var numbers = []clause{
 			strings.Repeat("0", 400) + `, "f": 0.10, "g": 0, "h": 1.00, "i": -0.001}`
 		same(t, "payload by seq", string(of(t, b.Autocommit(), order1)[0].Payload), want)
 		same(t, "payload by position", string(b.history(t, rea.Filter{})[0].Payload), want)
-		loaded, err := rea.Load(t.Context(), b.Autocommit(), order1, rea.Merge)
+		loaded, err := rea.Replay(t.Context(), b.Autocommit(), order1, rea.Merge)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ var texts = []clause{
 		b := d.fresh(t)
 		put(t, b.Autocommit(), order1, event("X", `{"amount":1, "Amount":2, "AMOUNT":3}`))
 		same(t, "payload", string(of(t, b.Autocommit(), order1)[0].Payload), `{"AMOUNT": 3, "Amount": 2, "amount": 1}`)
-		loaded, err := rea.Load(t.Context(), b.Autocommit(), order1, rea.Merge)
+		loaded, err := rea.Replay(t.Context(), b.Autocommit(), order1, rea.Merge)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ var sizes = []clause{
 		for i := range events {
 			events[i] = event("X", fmt.Sprintf(`{"n": %d}`, i+1))
 		}
-		_, err := b.Autocommit().Append(t.Context(), order1, events...)
+		_, err := b.Autocommit().Append(t.Context(), order1, events)
 		same(t, "Limit", refused[*rea.LimitError](t, "one more", err).Limit, rea.MaxCallEvents)
 		tx := b.Autocommit().With(rea.Once("big"))
 		first := put(t, tx, order1, events[:rea.MaxCallEvents]...)

@@ -46,11 +46,11 @@ var bad = []struct {
 		return err
 	}},
 	{"an aggregate that is not there", "not_found", func(t *testing.T, tx *rea.Tx) error {
-		_, err := rea.Load(t.Context(), tx, order2, rea.Merge)
+		_, err := rea.Replay(t.Context(), tx, order2, rea.Merge)
 		return err
 	}},
 	{"a seq that is not there", "no_such_seq", func(t *testing.T, tx *rea.Tx) error {
-		_, err := rea.LoadAt(t.Context(), tx, order1, rea.AtSeq(99), rea.Merge)
+		_, err := rea.ReplayAt(t.Context(), tx, order1, rea.AtSeq(99), rea.Merge)
 		return err
 	}},
 }

@@ -43,12 +43,12 @@ var sequence = []clause{
 		order7, payment7 := rea.Ref{Type: "order", ID: "7"}, rea.Ref{Type: "payment", ID: "7"}
 		same(t, "Seq of order/7", put(t, tx, order7, event("OrderPlaced", `{"total": 1}`)).Seq(), 1)
 		same(t, "Seq of payment/7", put(t, tx.With(rea.Expect(0)), payment7, event("PaymentOpened", `{"total": 2}`)).Seq(), 1)
-		loaded, err := rea.Load(t.Context(), tx, order7, rea.Merge)
+		loaded, err := rea.Replay(t.Context(), tx, order7, rea.Merge)
 		if err != nil {
 			t.Fatal(err)
 		}
 		same(t, "state of order/7", string(loaded.State["total"]), "1")
-		_, err = rea.Load(t.Context(), tx, rea.Ref{Type: "invoice", ID: "7"}, rea.Merge)
+		_, err = rea.Replay(t.Context(), tx, rea.Ref{Type: "invoice", ID: "7"}, rea.Merge)
 		refused[*rea.NotFoundError](t, "state of invoice/7", err)
 	}},
 	{"P2 of two appends with one expectation one is stored and the other conflicts", func(t *testing.T, d *Door) {
@@ -131,7 +131,7 @@ var sequence = []clause{
 // addOne appends one more than what it has loaded.
 func addOne(ctx context.Context) func(tx *rea.Tx) error {
 	return func(tx *rea.Tx) error {
-		loaded, err := rea.Load(ctx, tx, order1, func(n int, _ rea.Event) (int, error) { return n + 1, nil })
+		loaded, err := rea.Replay(ctx, tx, order1, func(n int, _ rea.Event) (int, error) { return n + 1, nil })
 		if err != nil {
 			return err
 		}

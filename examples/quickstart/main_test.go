@@ -12,10 +12,10 @@ func TestTheStoryIsToldInOrder(t *testing.T) {
 	if err := run(t.Context(), filepath.Join(t.TempDir(), "shop.db"), &out); err != nil {
 		t.Fatal(err)
 	}
-	const want = `refused: rea: append to order/10086: expected seq 1, the last one is 2: load it again and retry
-1 OrderPlaced      {"status": "placed", "total_amount": 99.80}
-2 PaymentReceived  {"amount": 99.80, "status": "paid"}
-at seq 1 the status was "placed"
+	const want = `refused: rea: append to order/10086: PaymentReceived is illegal in status paid: legal now: nothing
+1 OrderPlaced      placed  {"cents": 9980}
+2 PaymentReceived  paid    {}
+at seq 1 the status was placed
 `
 	if out.String() != want {
 		t.Errorf("output:\n%s\nwant:\n%s", out.String(), want)

@@ -88,7 +88,7 @@ func (a *app) append(cmd *cobra.Command, args []string, f appendFlags) error {
 	defer archive.Close()
 	var receipt rea.Receipt
 	err = archive.Do(ctx, func(tx *rea.Tx) error {
-		receipt, err = tx.With(options...).Append(ctx, rea.Ref{Type: args[0], ID: args[1]}, events...)
+		receipt, err = tx.With(options...).Append(ctx, rea.Ref{Type: args[0], ID: args[1]}, events)
 		return err
 	})
 	if err != nil {

@@ -54,6 +54,8 @@ type demo struct {
 	out  io.Writer
 	shop *shop.Shop
 	dir  string
+
+	transaction string // of the accident
 }
 
 // makeDir finds a folder in which nothing is in the way.
@@ -66,7 +68,7 @@ func (d *demo) makeDir(dir string) (err error) {
 	if err := os.MkdirAll(d.dir, 0o777); err != nil {
 		return err // names the folder
 	}
-	for _, name := range []string{"plain.db", "shop.db"} {
+	for _, name := range []string{"plain.db", "shop.db", localCatalog} {
 		if _, err := os.Stat(filepath.Join(d.dir, name)); err == nil {
 			return usagef("%s is there already: name another folder, or remove it", filepath.Join(dir, name))
 		}
@@ -76,6 +78,8 @@ func (d *demo) makeDir(dir string) (err error) {
 
 func (d *demo) database() string { return "sqlite:" + filepath.Join(d.dir, "shop.db") }
 
+func (d *demo) catalog() string { return filepath.Join(d.dir, localCatalog) }
+
 func (d *demo) run(ctx context.Context) error {
 	if err := d.plainTable(ctx); err != nil {
 		return err
@@ -83,7 +87,14 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.archive(ctx); err != nil {
 		return err
 	}
-	return d.investigate(ctx)
+	if err := d.investigate(ctx); err != nil {
+		return err
+	}
+	if err := d.meaning(ctx); err != nil {
+		return err
+	}
+	d.farewell()
+	return nil
 }
 
 // tell writes a paragraph.
@@ -129,12 +140,25 @@ Which other orders? The table does not know: the script has written over the ans
 
 // archive is the second act: the same day in REA.
 func (d *demo) archive(ctx context.Context) error {
+	if err := os.WriteFile(d.catalog(), []byte(shop.Catalog), 0o666); err != nil {
+		return err
+	}
 	archive, err := sqlite.Open(ctx, filepath.Join(d.dir, "shop.db"), sqlite.Config{})
 	if err != nil {
 		return err
 	}
 	defer archive.Close()
 	if err := archive.Migrate(ctx, nil); err != nil {
+		return err
+	}
+	d.tell(`2. The same day, with REA
+-------------------------
+Now the shop writes each change as an event: what happened, who did it, why. Events are only
+ever inserted, and the database itself refuses to change them. What they mean, and which steps
+are legal, stands in one file:
+
+%s`, indent(shop.Catalog))
+	if err := d.command(ctx, exitDone, "catalog", "apply", "--yes"); err != nil {
 		return err
 	}
 	if err := d.shop.Import(ctx, archive.Archive); err != nil {
@@ -147,15 +171,18 @@ func (d *demo) archive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.tell(`2. The same day, with REA
--------------------------
-Now the shop writes each change as an event: what happened, who did it, why. Events are only
-ever inserted, and the database itself refuses to change them. The same script has run, and
-the archive holds %d events of %d orders. The rest is the command line:
+	d.tell(`
+The shop has had its days, the same script has run, and the archive holds %d events of %d orders.
+The rest is the command line:
 
     export REA_DATABASE_URL=%s
-`, count, len(d.shop.Orders), quote(d.database()))
+    export REA_CATALOG=%s
+`, count, len(d.shop.Orders), quote(d.database()), quote(d.catalog()))
 	return nil
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ") + "\n"
 }
 
 // investigate runs the commands that answer the questions of the first act.
@@ -177,28 +204,60 @@ func (d *demo) investigate(ctx context.Context) error {
 		{"And what did the one transaction write that cancelled the order?", []string{"log", "order", "--xid", transaction, "--limit", "3"}},
 	} {
 		d.tell("# %s", step.why)
-		if err := d.command(ctx, step.args...); err != nil {
+		if err := d.command(ctx, exitDone, step.args...); err != nil {
 			return err
 		}
 		d.tell("")
 	}
 	_, meant := d.shop.Hit()
+	d.transaction = transaction
 	d.tell(`One transaction, %d orders, %d of them meant. For each of them the archive knows what it was
 before, and nothing was lost: the accident itself is only one event more.
+`, hit, meant)
+	return nil
+}
 
-What to try next:
+// meaning is the third act: what the catalog is good for.
+func (d *demo) meaning(ctx context.Context) error {
+	d.tell(`3. What the catalog does
+------------------------`)
+	first := fmt.Sprint(d.shop.Orders[0].ID)
+	for _, step := range []struct {
+		why  string
+		code int
+		args []string
+	}{
+		{"The order is cancelled now. Can the warehouse still ship it? The database itself refuses that, to every program:", exitRefused,
+			[]string{"append", "order", fmt.Sprint(shop.Story), "OrderShipped", "--actor", "warehouse-2"}},
+		{"The shop's oldest order was stored by an older program: version 1 of OrderPlaced had items, and no count.", exitDone,
+			[]string{"log", "order", first, "--limit", "1", "-o", "json"}},
+		{"Today's catalog reads it as version 2; the stored event stays what it is.", exitDone,
+			[]string{"show", "order", first, "--at", "seq:1"}},
+		{"And this is what the orders did, drawn from the events:", exitDone, []string{"catalog", "diagram", "order"}},
+	} {
+		d.tell("# %s", step.why)
+		if err := d.command(ctx, step.code, step.args...); err != nil {
+			return err
+		}
+		d.tell("")
+	}
+	return nil
+}
+
+func (d *demo) farewell() {
+	d.tell(`What to try next:
 
 %s    export REA_DATABASE_URL=%s
-    rea log order %s --json
+    export REA_CATALOG=%s
+    rea log order %d --json
     rea log --since %s --event NoteAdded
-    rea append order %s NoteAdded --data '{"text": "refund promised"}' --actor you
-    rea export - --xid %s
+    rea append order %[4]d NoteAdded --data '{"text": "refund promised"}' --actor you
+    rea export - --xid %[6]s
     rea log --follow          # and append in another terminal
 
-The database is the file %s.
-To be rid of the demo: rm -r %s`,
-		hit, meant, d.findRea(), quote(d.database()), story, rea.FormatTime(shop.Accident), story, transaction, filepath.Join(d.dir, "shop.db"), quote(d.dir))
-	return nil
+The database is the file %[7]s.
+To be rid of the demo: rm -r %[8]s`,
+		d.findRea(), quote(d.database()), quote(d.catalog()), shop.Story, rea.FormatTime(shop.Accident), d.transaction, filepath.Join(d.dir, "shop.db"), quote(d.dir))
 }
 
 // findRea is the line after which a shell finds this program under the name rea; "" where it does already.
@@ -230,8 +289,8 @@ func (d *demo) lookUp(ctx context.Context) (transaction string, hit int, err err
 	return transaction, hit, nil
 }
 
-// command prints a command as a shell shows it, and runs it.
-func (d *demo) command(ctx context.Context, args ...string) error {
+// command prints a command as a shell shows it, and runs it; it ends with code.
+func (d *demo) command(ctx context.Context, want int, args ...string) error {
 	line := "$ rea"
 	for _, arg := range args {
 		line += " " + quote(arg)
@@ -245,11 +304,11 @@ func (d *demo) command(ctx context.Context, args ...string) error {
 		case "REA_DATABASE_URL":
 			return d.database()
 		case "REA_CATALOG":
-			return noCatalog // what lies about here is no part of the demo
+			return d.catalog()
 		}
 		return getenv(name)
 	}
-	if code := Run(ctx, args, env); code != exitDone {
+	if code := Run(ctx, args, env); code != want {
 		return fmt.Errorf("demo: rea %s ended with exit code %d", args[0], code)
 	}
 	return nil

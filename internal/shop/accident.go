@@ -45,7 +45,7 @@ func (s *Shop) RunScript(ctx context.Context, archive *rea.Archive) error {
 	lines := make([]rea.Line, len(hit))
 	for i, o := range hit {
 		lines[i] = rea.Line{
-			Aggregate: ref(o.ID), Event: event("OrderCancelled", 1, map[string]any{"status": "cancelled"}), Actor: ScriptActor, Reason: ScriptReason,
+			Aggregate: ref(o.ID), Event: event("OrderCancelled", 1, nil), Actor: ScriptActor, Reason: ScriptReason,
 			CreatedAt: Accident.Add(time.Duration(i) * 150 * time.Microsecond),
 		}
 	}

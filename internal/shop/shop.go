@@ -1,13 +1,14 @@
-// Package shop is the order shop of `rea demo`: its history, the same one at every run, and the accident that
-// happens to it, once in a plain table and once in an archive. Events that change an order's status carry it.
+// Package shop is the order shop of `rea demo`: its catalog, its history, the same one at every run, and the accident
+// that happens to it, once in a plain table and once in an archive.
 //
 //	s := shop.New(3_000)
-//	err := s.Import(ctx, archive)
+//	err := s.Import(ctx, archive) // to which shop.Catalog may have been applied
 //	err = s.RunScript(ctx, archive)
 package shop
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -24,6 +25,11 @@ var (
 	FormChange = time.Date(2024, 5, 27, 0, 0, 0, 0, time.UTC)
 	Accident   = time.Date(2024, 6, 3, 9, 30, 0, 0, time.UTC)
 )
+
+// Catalog is the text of the shop's rea.yaml.
+//
+//go:embed rea.yaml
+var Catalog string
 
 // MinOrders is the least number of orders, so that the one that the demo looks at is among them.
 const MinOrders = 100
@@ -100,12 +106,12 @@ func (s *Shop) order(random *rand.Rand, id int, placed time.Time) {
 	}
 	switch {
 	case cancels:
-		if add(placed.Add(30*time.Minute), event("OrderCancelled", 1, map[string]any{"status": "cancelled"}), customer, "changed my mind", "") {
+		if add(placed.Add(30*time.Minute), event("OrderCancelled", 1, nil), customer, "changed my mind", "") {
 			o.Status = "cancelled"
 		}
-	case pays && add(paid, event("PaymentReceived", 1, map[string]any{"amount": o.Total, "status": "paid"}), "payment-gateway", "webhook", fmt.Sprintf("pay-%d", id)):
+	case pays && add(paid, event("PaymentReceived", 1, map[string]any{"amount": o.Total}), "payment-gateway", "webhook", fmt.Sprintf("pay-%d", id)):
 		o.Status = "paid"
-		if ships && add(shipped, event("OrderShipped", 1, map[string]any{"status": "shipped"}), "warehouse-2", "", "") {
+		if ships && add(shipped, event("OrderShipped", 1, nil), "warehouse-2", "", "") {
 			o.Status = "shipped"
 		}
 	}
@@ -114,12 +120,15 @@ func (s *Shop) order(random *rand.Rand, id int, placed time.Time) {
 
 func placedEvent(at time.Time, items []int, total int) rea.NewEvent {
 	if at.Before(FormChange) {
-		return event("OrderPlaced", 1, map[string]any{"items": items, "total_amount": total, "status": "placed"})
+		return event("OrderPlaced", 1, map[string]any{"items": items, "total_amount": total})
 	}
-	return event("OrderPlaced", 2, map[string]any{"item_ids": items, "items_count": len(items), "total_amount": total, "status": "placed"})
+	return event("OrderPlaced", 2, map[string]any{"item_ids": items, "items_count": len(items), "total_amount": total})
 }
 
 func event(name string, version int, payload map[string]any) rea.NewEvent {
+	if payload == nil {
+		payload = map[string]any{}
+	}
 	text, err := json.Marshal(payload)
 	if err != nil {
 		panic(err) // numbers and plain text only

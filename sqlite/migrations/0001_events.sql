@@ -1,4 +1,4 @@
--- The archive: one table of events, the triggers that check every writer, the triggers that refuse every change.
+-- The archive: one table of events, its limits, and the triggers that refuse every change.
 -- Locks: none on anything that exists before. Needs SQLite 3.37 or newer, also in programs that only read.
 
 CREATE TABLE rea_events (
@@ -70,27 +70,6 @@ CREATE TABLE rea_events (
 
 CREATE UNIQUE INDEX rea_events_idempotency_key ON rea_events (aggregate_type, aggregate_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
-
--- REPLACE deletes the row in its way without firing a DELETE trigger (unless recursive_triggers is on), and no
--- conflict clause overrides RAISE(ABORT) of a BEFORE trigger: so whatever unique key a new event could hit is
--- looked up here first. An id that is not given is -1 here, which no event has.
-CREATE TRIGGER rea_events_insert BEFORE INSERT ON rea_events
-BEGIN
-    SELECT RAISE(ABORT, 'RE002 illegal_step: this type has no state machine: leave status and catalog_version out of the INSERT')
-    WHERE NEW.status IS NOT NULL OR NEW.catalog_version IS NOT NULL;
-    SELECT RAISE(ABORT, 'RE007 immutable: an event with this id exists: leave id out of the INSERT')
-    WHERE EXISTS (SELECT 1 FROM rea_events WHERE id = NEW.id);
-    SELECT RAISE(ABORT, 'RE001 conflict: an event with this seq exists: name the last seq + 1')
-    WHERE EXISTS (SELECT 1 FROM rea_events
-                  WHERE aggregate_type = NEW.aggregate_type AND aggregate_id = NEW.aggregate_id AND seq = NEW.seq);
-    SELECT RAISE(ABORT, 'RE008 hole: this seq would leave a hole: name the last seq + 1')
-    WHERE NEW.seq > 1
-      AND NOT EXISTS (SELECT 1 FROM rea_events
-                      WHERE aggregate_type = NEW.aggregate_type AND aggregate_id = NEW.aggregate_id AND seq = NEW.seq - 1);
-    SELECT RAISE(ABORT, 'RE003 key_reused: an event with this idempotency_key exists in this aggregate')
-    WHERE EXISTS (SELECT 1 FROM rea_events
-                  WHERE aggregate_type = NEW.aggregate_type AND aggregate_id = NEW.aggregate_id AND idempotency_key = NEW.idempotency_key);
-END;
 
 -- The id is the position: dense, in the order of insertion.
 CREATE TRIGGER rea_events_id AFTER INSERT ON rea_events

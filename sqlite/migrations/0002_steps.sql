@@ -1,5 +1,5 @@
--- The state machine: catalogs that were applied, the steps that they allow, and the trigger that keeps to them.
--- Locks: none beyond the file's write lock; no row is read.
+-- What every writer is held to: the state machine of the applied catalog, and the trigger that checks seq, key and step.
+-- Locks: none on anything that exists before.
 
 CREATE TABLE rea_catalogs (
     number     INTEGER PRIMARY KEY CHECK (number >= 1),
@@ -48,8 +48,9 @@ CREATE TABLE rea_renames (
     PRIMARY KEY (aggregate_type, catalog_version, status)
 ) STRICT, WITHOUT ROWID;
 
--- As in 0001, without the line that knew no machine, and with the step after the checks of seq and key.
-DROP TRIGGER rea_events_insert;
+-- REPLACE deletes the row in its way without firing a DELETE trigger (unless recursive_triggers is on), and no
+-- conflict clause overrides RAISE(ABORT) of a BEFORE trigger: so whatever unique key a new event could hit is
+-- looked up here first. An id that is not given is -1 here, which no event has.
 CREATE TRIGGER rea_events_insert BEFORE INSERT ON rea_events
 BEGIN
     SELECT RAISE(ABORT, 'RE007 immutable: an event with this id exists: leave id out of the INSERT')

@@ -3,7 +3,7 @@
 
 CREATE FUNCTION rea.set_context(actor text, reason text, correlation text) RETURNS void
     LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
 AS $$
 BEGIN
     IF NOT (coalesce(rea.name_ok(actor), true) AND coalesce(rea.reason_ok(reason), true) AND coalesce(rea.name_ok(correlation), true)) THEN
@@ -18,16 +18,9 @@ END
 $$;
 COMMENT ON FUNCTION rea.set_context IS 'claims who acts and why, for the events of this transaction that do not say';
 
--- The JSON of a refusal: what Go decodes, what DETAIL and --json show.
-CREATE FUNCTION rea.refusal(code text, message text, aggregate_type text, aggregate_id text, fields jsonb) RETURNS jsonb
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN jsonb_build_object('code', code,
-        'message', 'rea: append to ' || left(aggregate_type, 60) || '/' || left(aggregate_id, 60) || ': ' || message,
-        'aggregate_type', left(aggregate_type, 200), 'aggregate_id', left(aggregate_id, 200)) || fields;
-
 -- Whether one element of an append's events is plainly right; false is not the last word.
 CREATE FUNCTION rea.element_ok(event jsonb) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(event) = 'object'
                 THEN jsonb_typeof(event -> 'event_type') = 'string' AND rea.name_ok(event ->> 'event_type')
                      AND coalesce(event ->> 'event_version', '1') ~ '^[1-9][0-9]{0,8}$'
@@ -42,7 +35,6 @@ CREATE FUNCTION rea.element_ok(event jsonb) RETURNS boolean
 CREATE FUNCTION rea.call_refusal(aggregate_type text, aggregate_id text, events jsonb, expect bigint, actor text,
     reason text, correlation text, key text, metadata jsonb, correction boolean) RETURNS jsonb
     LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     bad text;
@@ -134,9 +126,8 @@ CREATE FUNCTION rea.try_append(aggregate_type text, aggregate_id text, events js
     metadata jsonb DEFAULT NULL, correction boolean DEFAULT false)
     RETURNS TABLE (id bigint, seq bigint, status text, duplicate boolean, refused text, detail jsonb)
     LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
     SET enable_seqscan = off
-    SET enable_bitmapscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -145,6 +136,15 @@ DECLARE
     seen bigint;
     keyed record;
     event jsonb;
+    kind text;
+    present text;      -- the status that is stored last,
+    version int;       -- and the catalog that gave it
+    name text;
+    away text;
+    target text;
+    number int;
+    newest int;
+    versions int[];    -- the newest of each event, for those that say none
 BEGIN
     correction := coalesce(correction, false);
     detail := rea.call_refusal(aggregate_type, aggregate_id, events, expect, actor, reason, correlation, key, metadata, correction);
@@ -177,7 +177,7 @@ BEGIN
             END IF;
         END IF;
 
-        SELECT e.seq INTO last FROM rea.events e
+        SELECT e.seq, e.status, e.catalog_version INTO last, present, version FROM rea.events e
         WHERE e.aggregate_type = try_append.aggregate_type AND e.aggregate_id = try_append.aggregate_id
         ORDER BY e.seq DESC LIMIT 1;
         last := coalesce(last, 0);
@@ -198,18 +198,48 @@ BEGIN
                 USING ERRCODE = '55000', HINT = 'Look for a unique index, trigger or rule that was added to rea.events.';
         END IF;
 
+        -- The steps, each from the one before. The insert trigger comes to the same: the event at `last` does not
+        -- change, and rea.steps stays locked as it is.
+        SELECT s.aggregate_type INTO kind FROM rea.steps s
+        WHERE s.aggregate_type IN ('', try_append.aggregate_type) AND s.event_type = '' AND s.from_status = ''
+        ORDER BY s.aggregate_type DESC LIMIT 1;
+        IF kind IS NULL THEN
+            PERFORM rea.refuse_stale_catalog();
+        ELSIF kind <> '' THEN
+            FOR i IN 0 .. n - 1 LOOP
+                name := events -> i ->> 'event_type';
+                away := CASE WHEN last + i > 0 THEN 'any' ELSE 'none' END;
+                SELECT s.to_status, s.catalog_version, s.event_version INTO target, number, newest FROM rea.steps s
+                WHERE s.aggregate_type = try_append.aggregate_type AND s.event_type = name
+                  AND s.from_status IN (coalesce(present, away), away)
+                LIMIT 1;
+                IF FOUND AND (last + i = 0 OR number IS NOT DISTINCT FROM version) THEN
+                    present := coalesce(target, present);
+                ELSE
+                    SELECT t.status, t.catalog_version, t.event_version, t.refused, t.detail INTO present, number, newest, refused, detail
+                    FROM rea.take_step(aggregate_type, aggregate_id, name, last + i, present, version, correction) t;
+                    IF refused IS NOT NULL THEN
+                        RETURN NEXT;
+                        RETURN;
+                    END IF;
+                END IF;
+                version := number;
+                versions[i + 1] := newest;
+            END LOOP;
+        END IF;
+
         -- seq is always given: a lost race then ends at the unique index as no row
         IF correction THEN
             INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
                 actor_id, reason, correlation_id, idempotency_key, key_events, metadata, correction)
-            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::numeric::int, 1),
+            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::numeric::int, versions[1], 1),
                 coalesce(event -> 'payload', '{}'), actor, reason, correlation, key, CASE WHEN key IS NOT NULL THEN n END, metadata, true)
             ON CONFLICT DO NOTHING
             RETURNING id, seq, status INTO id, seq, status;
         ELSE
             INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
                 actor_id, reason, correlation_id, idempotency_key, key_events, metadata)
-            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::numeric::int, 1),
+            VALUES (aggregate_type, aggregate_id, last + 1, event ->> 'event_type', coalesce((event ->> 'event_version')::numeric::int, versions[1], 1),
                 coalesce(event -> 'payload', '{}'), actor, reason, correlation, key, CASE WHEN key IS NOT NULL THEN n END, metadata)
             ON CONFLICT DO NOTHING
             RETURNING id, seq, status INTO id, seq, status;
@@ -222,14 +252,14 @@ BEGIN
     IF n > 1 AND correction THEN
         RETURN QUERY INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
             actor_id, reason, correlation_id, metadata, correction)
-        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::numeric::int, 1),
+        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::numeric::int, versions[x.n::int], 1),
             coalesce(x.event -> 'payload', '{}'), actor, reason, correlation, metadata, true
         FROM jsonb_array_elements(events) WITH ORDINALITY x(event, n) WHERE x.n > 1
         RETURNING id, seq, status, false, NULL::text, NULL::jsonb;
     ELSIF n > 1 THEN
         RETURN QUERY INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, event_version, payload,
             actor_id, reason, correlation_id, metadata)
-        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::numeric::int, 1),
+        SELECT aggregate_type, aggregate_id, last + x.n, x.event ->> 'event_type', coalesce((x.event ->> 'event_version')::numeric::int, versions[x.n::int], 1),
             coalesce(x.event -> 'payload', '{}'), actor, reason, correlation, metadata
         FROM jsonb_array_elements(events) WITH ORDINALITY x(event, n) WHERE x.n > 1
         RETURNING id, seq, status, false, NULL::text, NULL::jsonb;
@@ -242,7 +272,7 @@ COMMENT ON FUNCTION rea.try_append(text, text, jsonb, bigint, text, text, text, 
 -- Same content: the same types, versions (one that is not said fits any) and payloads, in number and order.
 CREATE FUNCTION rea.same_content(aggregate_type text, aggregate_id text, first bigint, key_events int, events jsonb) RETURNS boolean
     LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
     SET enable_seqscan = off
 AS $$
     SELECT same_content.key_events = jsonb_array_length(events) AND bool_and(coalesce(
@@ -254,24 +284,12 @@ AS $$
         AND e.seq = first + x.n - 1
 $$;
 
--- The SQLSTATEs of refusals, for callers who want an error.
-CREATE FUNCTION rea.raise_refusal(refused text, detail jsonb) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RAISE EXCEPTION USING MESSAGE = detail ->> 'message', DETAIL = detail::text,
-        ERRCODE = CASE refused WHEN 'conflict' THEN 'RE001' WHEN 'illegal_step' THEN 'RE002' WHEN 'key_reused' THEN 'RE003'
-                               WHEN 'bad_payload' THEN 'RE004' WHEN 'limit' THEN 'RE005' WHEN 'unknown_type' THEN 'RE006' END;
-END
-$$;
-
 CREATE FUNCTION rea.append_batch(aggregate_type text, aggregate_id text, events jsonb, expect bigint DEFAULT NULL,
     actor text DEFAULT NULL, reason text DEFAULT NULL, correlation text DEFAULT NULL, key text DEFAULT NULL,
     metadata jsonb DEFAULT NULL, correction boolean DEFAULT false)
     RETURNS TABLE (id bigint, seq bigint, status text, duplicate boolean)
     LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
 AS $$
 DECLARE
     refused text;
@@ -295,7 +313,7 @@ CREATE FUNCTION rea.append(aggregate_type text, aggregate_id text, event_type te
     correlation text DEFAULT NULL, key text DEFAULT NULL, metadata jsonb DEFAULT NULL, correction boolean DEFAULT false)
     RETURNS TABLE (id bigint, seq bigint, status text, duplicate boolean)
     LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
 AS $$
 DECLARE
     refused text;
@@ -321,7 +339,7 @@ CREATE FUNCTION rea.try_append(aggregate_type text, aggregate_id bigint, events 
     metadata jsonb DEFAULT NULL, correction boolean DEFAULT false)
     RETURNS TABLE (id bigint, seq bigint, status text, duplicate boolean, refused text, detail jsonb)
     LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
 AS $$
     SELECT * FROM rea.try_append(aggregate_type, aggregate_id::text, events, expect, actor, reason, correlation, key, metadata, correction)
 $$;
@@ -331,7 +349,7 @@ CREATE FUNCTION rea.append_batch(aggregate_type text, aggregate_id bigint, event
     metadata jsonb DEFAULT NULL, correction boolean DEFAULT false)
     RETURNS TABLE (id bigint, seq bigint, status text, duplicate boolean)
     LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
 AS $$
     SELECT * FROM rea.append_batch(aggregate_type, aggregate_id::text, events, expect, actor, reason, correlation, key, metadata, correction)
 $$;
@@ -341,7 +359,7 @@ CREATE FUNCTION rea.append(aggregate_type text, aggregate_id bigint, event_type 
     correlation text DEFAULT NULL, key text DEFAULT NULL, metadata jsonb DEFAULT NULL, correction boolean DEFAULT false)
     RETURNS TABLE (id bigint, seq bigint, status text, duplicate boolean)
     LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp
+    SET search_path = pg_temp
 AS $$
     SELECT * FROM rea.append(aggregate_type, aggregate_id::text, event_type, payload, version, expect, actor, reason, correlation, key, metadata, correction)
 $$;

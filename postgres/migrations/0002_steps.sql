@@ -1,0 +1,277 @@
+-- What every writer is held to: the state machine of the applied catalog, and the trigger that checks seq and step.
+-- Locks: none on anything that exists before.
+
+-- The JSON of a refusal: what Go decodes, what DETAIL and --json show.
+CREATE FUNCTION rea.refusal(code text, message text, aggregate_type text, aggregate_id text, fields jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN jsonb_build_object('code', code,
+        'message', 'rea: append to ' || left(aggregate_type, 60) || '/' || left(aggregate_id, 60) || ': ' || message,
+        'aggregate_type', left(aggregate_type, 200), 'aggregate_id', left(aggregate_id, 200)) || fields;
+
+-- The SQLSTATEs of refusals, for callers who want an error.
+CREATE FUNCTION rea.raise_refusal(refused text, detail jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION USING MESSAGE = detail ->> 'message', DETAIL = detail::text,
+        ERRCODE = CASE refused WHEN 'conflict' THEN 'RE001' WHEN 'illegal_step' THEN 'RE002' WHEN 'key_reused' THEN 'RE003'
+                               WHEN 'bad_payload' THEN 'RE004' WHEN 'limit' THEN 'RE005' WHEN 'unknown_type' THEN 'RE006' END;
+END
+$$;
+
+CREATE TABLE rea.catalogs (
+    number     int PRIMARY KEY CHECK (number >= 1),
+    text       text NOT NULL,                     -- the declarations, as JSON
+    renamed    jsonb NOT NULL DEFAULT '{}',       -- {"order": {"paid": "settled"}}: old statuses to new ones
+    applied_by text COLLATE "C" NOT NULL DEFAULT session_user,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+SELECT rea.protect('rea.catalogs');
+
+-- Every append reads this table, and applying a catalog takes it ACCESS EXCLUSIVE and fills it anew by TRUNCATE: so a
+-- transaction keeps one machine to its end. The row with three empty names is always there: who does not see it has an
+-- older snapshot than the catalog.
+CREATE TABLE rea.steps (
+    aggregate_type  text COLLATE "C" NOT NULL,
+    event_type      text COLLATE "C" NOT NULL,       -- '': the row of the aggregate type itself
+    from_status     text COLLATE "C" NOT NULL,       -- a status, none, any; '': never (an old name, a retired event)
+    to_status       text COLLATE "C",                -- null: the status stays
+    event_version   int,                             -- the newest
+    ruled           boolean NOT NULL DEFAULT true,   -- false: legal because nothing is said
+    alias_of        text COLLATE "C",
+    strict          boolean NOT NULL DEFAULT false,  -- of the type's row
+    ordinal         int NOT NULL DEFAULT 0,          -- order of the declaration
+    catalog_version int,                             -- null: the type has no machine
+    PRIMARY KEY (aggregate_type, event_type, from_status)
+);
+INSERT INTO rea.steps (aggregate_type, event_type, from_status) VALUES ('', '', '');
+COMMENT ON TABLE rea.steps IS 'the state machine: an event of a type is legal from these statuses, and leads to that one';
+
+-- A status as the present catalog calls it, where `version` gave it.
+CREATE FUNCTION rea.carried_status(aggregate_type text, status text, version int) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path = pg_temp
+AS $$
+DECLARE
+    names jsonb;
+BEGIN
+    FOR names IN SELECT c.renamed -> carried_status.aggregate_type FROM rea.catalogs c
+                 WHERE c.number > version AND c.renamed ? carried_status.aggregate_type ORDER BY c.number LOOP
+        status := coalesce(names ->> status, status);
+    END LOOP;
+    RETURN status;
+END
+$$;
+
+-- The status after the event with seq `last`: the stored one, or that to which the last event with a `to` leads.
+CREATE FUNCTION rea.present_status(aggregate_type text, aggregate_id text, last bigint) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path = pg_temp
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    status text;
+    version int;
+    target text;
+BEGIN
+    SELECT e.status, e.catalog_version, s.to_status INTO status, version, target
+    FROM rea.events e
+    LEFT JOIN LATERAL (SELECT x.to_status FROM rea.steps x
+                       WHERE x.aggregate_type = e.aggregate_type AND x.event_type = e.event_type LIMIT 1) s ON true
+    WHERE e.aggregate_type = present_status.aggregate_type AND e.aggregate_id = present_status.aggregate_id AND e.seq <= last
+      AND (e.status IS NOT NULL OR s.to_status IS NOT NULL)
+    ORDER BY e.seq DESC LIMIT 1;
+    IF status IS NULL THEN
+        RETURN target;
+    END IF;
+    RETURN rea.carried_status(aggregate_type, status, version);
+END
+$$;
+
+-- One step of a type that the catalog declares, in all its cases: what the aggregate's status is after the event, or why
+-- it is refused. The event would come after seq `last`, which has the status `stored`, given by the catalog `version`.
+CREATE FUNCTION rea.take_step(aggregate_type text, aggregate_id text, event_type text, last bigint, stored text, version int,
+    correction boolean, OUT status text, OUT catalog_version int, OUT event_version int, OUT refused text, OUT detail jsonb)
+    LANGUAGE plpgsql
+    SET search_path = pg_temp
+    SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    kind rea.steps;
+    step rea.steps;
+    away text := CASE WHEN last > 0 THEN 'any' ELSE 'none' END;
+    legal text[];
+BEGIN
+    SELECT s.* INTO kind FROM rea.steps s
+    WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = '' AND s.from_status = '';
+    catalog_version := kind.catalog_version;
+    IF last > 0 AND kind.catalog_version IS NOT NULL THEN
+        status := CASE WHEN version = kind.catalog_version THEN stored
+                       ELSE rea.present_status(aggregate_type, aggregate_id, last) END;
+    END IF;
+
+    SELECT s.* INTO step FROM rea.steps s
+    WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = take_step.event_type
+    ORDER BY s.from_status IN (coalesce(status, away), away) DESC, s.from_status DESC LIMIT 1;
+    event_version := step.event_version;
+    IF step.event_type IS NULL THEN
+        IF kind."strict" THEN   -- a word of plpgsql
+            refused := 'unknown_type';
+            detail := rea.refusal(refused, format('the catalog does not know %s: declare it, and apply the catalog', left(event_type, 60)), aggregate_type, aggregate_id,
+                                  jsonb_build_object('event_type', event_type));
+        END IF;
+    ELSIF step.from_status IN (coalesce(status, away), away) OR (correction AND step.from_status <> '') THEN
+        status := coalesce(step.to_status, status);
+    ELSE
+        legal := ARRAY(SELECT s.event_type FROM rea.steps s
+                       WHERE s.aggregate_type = take_step.aggregate_type AND s.ruled AND s.event_type <> ''
+                         AND s.from_status IN (coalesce(status, away), away)
+                       GROUP BY s.event_type, s.ordinal ORDER BY s.ordinal);
+        refused := 'illegal_step';
+        detail := rea.refusal(refused,
+            CASE WHEN step.alias_of IS NOT NULL THEN format('%s is an old name: append %s', left(event_type, 60), left(step.alias_of, 60))
+                 WHEN step.from_status = '' THEN format('%s is retired: it is not appended any more', left(event_type, 60))
+                 ELSE format('%s is illegal %s: legal now: %s', left(event_type, 60),
+                             coalesce('in status ' || left(status, 60), 'without a status'),
+                             coalesce(nullif(array_to_string(legal, ', '), ''), 'nothing')) END,
+            aggregate_type, aggregate_id,
+            jsonb_build_object('event_type', event_type, 'status', status, 'legal', legal)
+            || CASE WHEN step.alias_of IS NOT NULL THEN jsonb_build_object('alias_of', step.alias_of)
+                    WHEN step.from_status = '' THEN '{"retired": true}' ELSE '{}'::jsonb END);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION rea.refuse_stale_catalog() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'rea: a catalog was applied since this transaction''s snapshot' USING ERRCODE = '40001',
+        HINT = 'Run the transaction again.';
+END
+$$;
+
+CREATE FUNCTION rea.refuse_hole(aggregate_type text, aggregate_id text, seq bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_temp
+AS $$
+DECLARE
+    last bigint;
+    message text;
+BEGIN
+    SELECT coalesce(max(e.seq), 0) INTO last FROM rea.events e
+    WHERE e.aggregate_type = refuse_hole.aggregate_type AND e.aggregate_id = refuse_hole.aggregate_id;
+    message := format('rea: append to %s/%s: seq %s would leave a hole, the next one is %s',
+                      left(aggregate_type, 60), left(aggregate_id, 60), seq, last + 1);
+    RAISE EXCEPTION USING MESSAGE = message, ERRCODE = 'RE008', SCHEMA = 'rea', TABLE = 'events',
+        HINT = 'Leave seq out, and the archive gives the next one.',
+        DETAIL = jsonb_build_object('code', 'hole', 'message', message, 'aggregate_type', aggregate_type,
+                                    'aggregate_id', aggregate_id, 'seq', seq, 'actual', last);
+END
+$$;
+
+-- Checks first, then the transaction's xid, then the id: within an aggregate id order is then seq order, and the
+-- owner of every id had its xid before it drew the id, which the feed's proof rests on (docs/design/feed.md).
+-- enable_seqscan: a vacuumed, still empty table would otherwise be scanned for every row of a bulk insert.
+CREATE FUNCTION rea.check_insert() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_temp
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    last    bigint;
+    present text;   -- the status that is stored before this event,
+    version int;    -- and the catalog that gave it
+    away    text;
+    target  text;
+    number  int;
+    kind    text;
+    named   text;
+    newest  int;
+    refused text;
+    detail  jsonb;
+BEGIN
+    IF NEW.id IS NOT NULL OR NEW.xid IS NOT NULL OR NEW.db_user IS NOT NULL OR NEW.recorded_at IS NOT NULL THEN
+        RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status and catalog_version of an event are given by the archive'
+            USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
+                  HINT = 'Leave these columns out of the INSERT.';
+    END IF;
+    IF NEW.seq IS NULL THEN
+        SELECT e.seq, e.status, e.catalog_version INTO last, present, version FROM rea.events e
+        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id
+        ORDER BY e.seq DESC LIMIT 1;
+        NEW.seq := coalesce(last, 0) + 1;
+    ELSIF NEW.seq > 1 THEN
+        -- seqs are dense, so the one before tells everything; seq <= last is the unique index's business
+        SELECT e.status, e.catalog_version INTO present, version FROM rea.events e
+        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq - 1;
+        IF NOT FOUND THEN
+            PERFORM rea.refuse_hole(NEW.aggregate_type, NEW.aggregate_id, NEW.seq);
+        END IF;
+    END IF;
+
+    -- One probe: of the legal step where the catalog is the one that gave the present status, else of the type's row,
+    -- else of the row that is always there. What is not plain is take_step's.
+    away := CASE WHEN NEW.seq > 1 THEN 'any' ELSE 'none' END;
+    SELECT s.aggregate_type, s.event_type, s.to_status, CASE WHEN s.aggregate_type <> '' THEN s.catalog_version END, s.event_version
+    INTO kind, named, target, number, newest
+    FROM rea.steps s
+    WHERE s.aggregate_type IN ('', NEW.aggregate_type) AND s.event_type IN ('', NEW.event_type)
+      AND s.from_status IN ('', coalesce(present, away), away) AND (s.event_type = '') = (s.from_status = '')
+    ORDER BY s.aggregate_type DESC, s.event_type DESC LIMIT 1;
+    IF kind <> '' THEN
+        IF named <> '' AND (NEW.seq = 1 OR number IS NOT DISTINCT FROM version) THEN
+            target := coalesce(target, present);
+        ELSE
+            SELECT t.status, t.catalog_version, t.event_version, t.refused, t.detail INTO target, number, newest, refused, detail
+            FROM rea.take_step(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.seq - 1, present, version, NEW.correction) t;
+        END IF;
+    ELSIF kind IS NULL THEN
+        PERFORM rea.refuse_stale_catalog();
+    END IF;
+    IF refused IS NOT NULL
+       OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
+       OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
+        PERFORM FROM rea.events e
+        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq;
+        IF NOT FOUND AND refused IS NOT NULL THEN
+            PERFORM rea.raise_refusal(refused, detail);
+        ELSIF NOT FOUND THEN
+            RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status and catalog_version of an event are given by the archive'
+                USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
+                      HINT = 'Leave these columns out of the INSERT.',
+                      DETAIL = format('The status is %s, by catalog %s.', coalesce(target, 'null'), coalesce(number::text, 'null'));
+        END IF;
+    END IF;
+    NEW.status := target;
+    NEW.catalog_version := number;
+    IF NEW.event_version IS NULL THEN
+        NEW.event_version := coalesce(newest, 1);
+    END IF;
+
+    -- each expression is set up anew in every transaction: one look tells whether rea.set_context was called
+    IF concat(current_setting('rea.actor', true), current_setting('rea.reason', true), current_setting('rea.correlation', true)) <> '' THEN
+        NEW.actor_id := coalesce(NEW.actor_id, nullif(current_setting('rea.actor', true), ''));
+        NEW.reason := coalesce(NEW.reason, nullif(current_setting('rea.reason', true), ''));
+        NEW.correlation_id := coalesce(NEW.correlation_id, nullif(current_setting('rea.correlation', true), ''));
+    END IF;
+    IF NEW.idempotency_key IS NOT NULL AND NEW.key_events IS NULL THEN
+        NEW.key_events := 1;
+    END IF;
+    IF NEW.created_at IS NULL THEN
+        NEW.created_at := clock_timestamp();
+    ELSE
+        NEW.recorded_at := clock_timestamp();
+    END IF;
+    NEW.db_user := session_user;
+    NEW.xid := pg_current_xact_id();
+    NEW.id := nextval('rea.events_id_seq'::regclass);
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER check_insert BEFORE INSERT ON rea.events
+    FOR EACH ROW EXECUTE FUNCTION rea.check_insert();
