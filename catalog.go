@@ -19,9 +19,10 @@ const (
 // steps are legal, how its state is folded. Package catalog reads one from rea.yaml. It does not change once made,
 // and is safe for concurrent use. A nil *Catalog knows nothing, and everything is allowed.
 type Catalog struct {
-	types    map[string]*aggregateType
-	states   map[reflect.Type]*aggregateType // by the Go type of the state
-	warnings []CatalogProblem
+	types       map[string]*aggregateType
+	states      map[reflect.Type]*aggregateType // by the Go type of the state
+	projections []Projection                    // by name
+	warnings    []CatalogProblem
 }
 
 // Type declares one aggregate type.

@@ -5,14 +5,16 @@ import (
 	"fmt"
 )
 
-// ProjectionError says that an inline projection has refused an event: a function of Config.Inline gave Err. Nothing of
-// the append is stored, and the transaction goes on. It answers errors.Is for ErrProjection; where the database asks
-// to run the transaction again, for ErrRetry instead.
+// ProjectionError says that an inline projection has refused an event: a function of Config.Inline gave Err, or a column
+// cannot take what the event says. It answers errors.Is for ErrProjection; where the database asks to run the transaction again,
+// for ErrRetry instead. After a function's nothing of the append is stored, and the transaction goes on. A column's is on
+// PostgreSQL an error of the server's, and ends the transaction.
 type ProjectionError struct {
 	Aggregate  Ref
 	Projection string
-	Table      string // "": a function's, which has tables of its own
-	Column     string // "": a function's
+	Table      string     // its name in the database; "": a function's, which has tables of its own
+	Column     string     // "": a function's
+	Type       ColumnType // of the column
 	Event      string
 	Seq        int64
 	Err        error // the function's, or that of a statement that failed in it; it may show data
@@ -22,7 +24,8 @@ func (e *ProjectionError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("rea: append to %s: the inline function %s refuses seq %d (%s): %s", e.Aggregate, clip(e.Projection), e.Seq, clip(e.Event), e.Err)
 	}
-	return fmt.Sprintf("rea: append to %s: the column %s of %s cannot take what %s says at seq %d", e.Aggregate, clip(e.Column), clip(e.Table), clip(e.Event), e.Seq)
+	return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of the projection %s cannot take what %s says: give the event another value, or the column another type in the catalog",
+		e.Aggregate, e.Seq, clip(e.Column), e.Type, clip(e.Projection), clip(e.Event))
 }
 
 // Is reports whether target is ErrProjection.

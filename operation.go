@@ -27,9 +27,9 @@ const (
 // Operand is where an operation takes its value from: the first of the three that is not zero. All are zero
 // with OpUnset and OpCount.
 type Operand struct {
-	Path      []string        `json:",omitempty"` // into the payload; empty and not nil: all of it
-	Attribute string          `json:",omitempty"` // of the event: "@created_at", see Attributes
-	Literal   json.RawMessage `json:",omitempty"` // in normal form
+	Path      []string        `json:"path"`                // into the payload; empty and not nil: all of it
+	Attribute string          `json:"attribute,omitempty"` // of the event: "@created_at", see Attributes
+	Literal   json.RawMessage `json:"literal,omitempty"`   // in normal form
 }
 
 // Of gives the value for an event whose payload is e.Payload, taken apart in payload. ok is false where a path leads

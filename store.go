@@ -77,6 +77,7 @@ type Stretch struct {
 // OwnSession is a transaction that REA began and therefore ends.
 type OwnSession interface {
 	Session
+	ProjectionSession
 	// Import stores lines in their order and gives one result for each, with the seq of what is stored. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
 	// Catalogs lists the catalogs that were applied, by number.

@@ -53,6 +53,8 @@ func (b *bench) groups() []group {
 		{"machine/8", with(b.machines, 8)},
 		{"functions/1", with(b.functions, 1)},
 		{"functions/8", with(b.functions, 8)},
+		{"inline/1", with(b.inline, 1)},
+		{"inline/32", with(b.inline, 32)},
 		{"batch", b.batch},
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},
