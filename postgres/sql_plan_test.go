@@ -131,3 +131,22 @@ func TestHotQueriesGoThroughTheirIndexes(t *testing.T) {
 		}
 	}
 }
+
+// What apply looks at under its lock grows with the aggregates, not with their events.
+func TestPresentStatusesAreFoundByAFewPagesAnAggregate(t *testing.T) {
+	t.Parallel()
+	conn := planDatabase(t)
+	const aggregates = 200
+	planDo(t, conn, `INSERT INTO rea.events (aggregate_type, aggregate_id, event_type)
+	      SELECT k, (n % 200)::text, CASE WHEN n < 200 * 95 THEN 'Opened' ELSE 'Noted' END FROM generate_series(0, 200 * 100 - 1) n, unnest('{order,payment}'::text[]) k`)
+	planDo(t, conn, `SET enable_seqscan = off`) // as PresentStatuses does
+	for _, statistics := range []string{"stale", "fresh"} {
+		if statistics == "fresh" {
+			planDo(t, conn, `ANALYZE rea.events`)
+		}
+		plan, pages := explain(t, conn, true, presentSQL, "order", []string{"Opened"})
+		if scanOfEvents.MatchString(plan) || !strings.Contains(plan, `"events_aggregate_seq_key"`) || pages > 20*aggregates {
+			t.Errorf("pages with %s statistics = %d for %d aggregates, want at most 20 each; plan = %s", statistics, pages, aggregates, plan)
+		}
+	}
+}

@@ -69,6 +69,9 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	if err != nil {
 		return err
 	}
+	if change.New {
+		a.say("every writer is held to it now; stored events stay as they are: rea catalog check looks at them")
+	}
 	for _, b := range change.Behind {
 		a.say(fmt.Sprintf("%s of %s cannot be caught up, the first is %s: %s", numbered(b.Rows, "row"), safe(b.Projection), refText(b.First), safe(strings.TrimPrefix(b.Err.Error(), "rea: "))))
 	}
