@@ -14,7 +14,13 @@ type Change struct {
 	Added   []Declared // rows of rea.steps
 	Removed []Declared
 	Unknown []PresentStatus // statuses that the new state machine does not know: they refuse it
+
+	Projections []ProjectionChange // inline ones that are made, rebuilt, mended, removed
+	Behind      []RowsBehind       // rows that could not be caught up; of Apply alone
 }
+
+// Nothing reports whether the database has all that the catalog declares.
+func (c Change) Nothing() bool { return !c.New && len(c.Projections) == 0 }
 
 // PresentStatus counts the aggregates of a type that are in a status.
 type PresentStatus struct {
@@ -29,16 +35,35 @@ type PresentStatus struct {
 // for open transactions that have appended, a second at a time, so that none sees two machines; Config.Attempts bounds that
 // (ErrRetry). Statuses of aggregates that the new machine does not know are an *UnknownStatusError: map them
 // with Renamed. It needs the right of the tables' owner.
+//
+// Inline projections are made and filled before Apply returns, while appends go on: a new or changed one in a table
+// beside the one that is read, which it replaces at once. Rows that are behind are caught up every time. Killed, it goes
+// on where it was. A stored value that a column cannot take is a *ProjectionError, before anything is applied.
 func (a *Archive) Apply(ctx context.Context) (Change, error) {
-	var change Change
-	if a.config.Catalog == nil {
-		return change, errNoCatalog
+	plan, err := a.PlanApply(ctx)
+	switch {
+	case err != nil:
+		return plan, err
+	case len(plan.Unknown) > 0:
+		return plan, &UnknownStatusError{Statuses: plan.Unknown}
 	}
-	err := a.Do(ctx, func(tx *Tx) error {
-		session, err := tx.own(ctx)
-		if err != nil {
-			return err
-		}
+	if err := a.buildAll(ctx, plan.Projections); err != nil {
+		return plan, err
+	}
+	change, err := a.applyCatalog(ctx)
+	if err != nil {
+		return change, err
+	}
+	change.Projections = plan.Projections
+	if err := a.installAll(ctx, plan.Projections); err != nil {
+		return change, err
+	}
+	change.Behind, err = a.catchUpAll(ctx)
+	return change, err
+}
+
+func (a *Archive) applyCatalog(ctx context.Context) (change Change, err error) {
+	err = a.own(ctx, func(session OwnSession) error {
 		if err := session.LockCatalog(ctx); err != nil {
 			return err
 		}
@@ -72,7 +97,12 @@ func (a *Archive) PlanApply(ctx context.Context) (Change, error) {
 	if err := session.Ready(ctx, false); err != nil {
 		return Change{}, err
 	}
-	return a.change(ctx, session)
+	change, err := a.change(ctx, session)
+	if err != nil {
+		return change, err
+	}
+	change.Projections, err = a.projectionChanges(ctx, session)
+	return change, err
 }
 
 var errNoCatalog = errors.New("rea: apply: no catalog: give Config.Catalog")

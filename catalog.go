@@ -19,9 +19,10 @@ const (
 // steps are legal, how its state is folded. Package catalog reads one from rea.yaml. It does not change once made,
 // and is safe for concurrent use. A nil *Catalog knows nothing, and everything is allowed.
 type Catalog struct {
-	types    map[string]*aggregateType
-	states   map[reflect.Type]*aggregateType // by the Go type of the state
-	warnings []CatalogProblem
+	types       map[string]*aggregateType
+	states      map[reflect.Type]*aggregateType // by the Go type of the state
+	projections []Projection                    // by name
+	warnings    []CatalogProblem
 }
 
 // Type declares one aggregate type.
@@ -43,6 +44,10 @@ type EventType struct {
 	Retired bool               // still in old streams, ignored when folding, not appendable
 	Upcast  map[int]UpcastFunc // from version n to n + 1, for every n below Version
 	Fold    FoldFunc[Object]   // nil: the payload does not change the state. On gives a typed one
+
+	// Operations say as data what Fold does, for those who cannot call it: inline projections. Empty with a Fold: a
+	// function of the program's. Package catalog fills both.
+	Operations []Operation
 
 	typed *typed // by On
 }
@@ -100,7 +105,7 @@ func (t Type) clone() Type {
 	t.Renamed, t.Events = maps.Clone(t.Renamed), slices.Clone(t.Events)
 	for i := range t.Events {
 		e := &t.Events[i]
-		e.From, e.Upcast = slices.Clone(e.From), maps.Clone(e.Upcast)
+		e.From, e.Upcast, e.Operations = slices.Clone(e.From), maps.Clone(e.Upcast), slices.Clone(e.Operations)
 	}
 	return t
 }

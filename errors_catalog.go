@@ -76,10 +76,15 @@ type CatalogProblem struct {
 	Event string // "": the aggregate type itself
 	Key   string // what of it, as rea.yaml calls it: "from", "upcast"...; "": the whole
 	Text  string
+
+	Projection string // the projection that it is about, in place of Type; Key may be a column of it
 }
 
 // String gives "order.OrderPlaced: no upcaster from version 1 to 2".
 func (p CatalogProblem) String() string {
+	if p.Projection != "" {
+		return "the projection " + clip(p.Projection) + ": " + p.Text
+	}
 	at := clip(p.Type)
 	if p.Event != "" {
 		at += "." + clip(p.Event)

@@ -53,6 +53,7 @@ type Session interface {
 // OwnSession is a transaction that REA began and therefore ends.
 type OwnSession interface {
 	Session
+	ProjectionSession
 	// Import stores lines in their order and gives one result for each. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
 	// Catalogs lists the catalogs that were applied, by number.

@@ -66,16 +66,19 @@ func LoadFile(path string) (*File, error) {
 // ParseFile is Parse with warnings.
 func ParseFile(name string, text []byte) (*File, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors on Windows begin a file with it
-	r := &reader{file: name, text: text, places: make(map[place]mark)}
+	r := &reader{file: name, text: text, places: make(map[place]mark), projections: make(map[[2]string]mark)}
 	root := r.parse()
 	if len(r.problems) > 0 {
 		return nil, r.failure()
 	}
-	types := r.document(root)
+	types, inline := r.document(root)
 	if len(r.problems) > 0 {
 		return nil, r.failure()
 	}
 	c, err := rea.NewCatalog(types...)
+	if err == nil {
+		c, err = c.WithProjections(inline...)
+	}
 	var wrong *rea.CatalogError
 	if errors.As(err, &wrong) {
 		for _, p := range wrong.Problems {

@@ -14,10 +14,8 @@ import (
 
 // operation is one change of one field of the state.
 type operation struct {
-	kind  string // set, unset, add, count, append, remove
-	field string
-	value value // of set, add, append, remove
-	at    mark
+	rea.Operation
+	at mark
 }
 
 // operations reads one key of an event: set: {a: $.b}, unset: [a, b], count: a.
@@ -25,7 +23,7 @@ func (r *reader) operations(e entry) (ops []operation) {
 	if e.key == "unset" || e.key == "count" {
 		for _, n := range r.names(e.value, e.at, e.key) {
 			if r.fieldName(n.text, n.at) {
-				ops = append(ops, operation{kind: e.key, field: n.text, at: n.at})
+				ops = append(ops, operation{rea.Operation{Kind: e.key, Field: n.text}, n.at})
 			}
 		}
 		return ops
@@ -33,12 +31,12 @@ func (r *reader) operations(e entry) (ops []operation) {
 	for _, f := range r.mapping(e.value, e.at, e.key) {
 		named := r.fieldName(f.key, f.at)
 		v, ok := r.value(f.value, f.at, false)
-		if ok && e.key == "add" && v.path == nil && (v.literal == nil || !isNumber(v.literal)) {
+		if ok && e.key == "add" && v.Path == nil && !isNumber(v.Literal) {
 			r.fail(markAt(f.value, f.at), "add takes a path such as $.amount, or a number")
 			ok = false
 		}
 		if named && ok {
-			ops = append(ops, operation{kind: e.key, field: f.key, value: v, at: f.at})
+			ops = append(ops, operation{rea.Operation{Kind: e.key, Field: f.key, Operand: v}, f.at})
 		}
 	}
 	return ops
@@ -65,10 +63,10 @@ func (r *reader) fieldName(name string, m mark) bool {
 }
 
 // fold makes operations the fold of an event. Each changes a field of its own, so that their order does not matter.
-func fold(ops []operation) rea.FoldFunc[rea.Object] {
+func fold(ops []rea.Operation) rea.FoldFunc[rea.Object] {
 	reads := false
 	for _, op := range ops {
-		reads = reads || len(op.value.path) > 0
+		reads = reads || len(op.Path) > 0
 	}
 	return func(state rea.Object, e rea.Event) (rea.Object, error) {
 		var payload rea.Object
@@ -81,40 +79,44 @@ func fold(ops []operation) rea.FoldFunc[rea.Object] {
 			state = make(rea.Object, len(ops))
 		}
 		for _, op := range ops {
-			if err := op.apply(state, e, payload); err != nil {
-				return nil, fmt.Errorf("%s %s: %w", op.kind, op.field, err)
+			if err := apply(op, state, e, payload); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", op.Kind, op.Field, err)
 			}
 		}
 		return state, nil
 	}
 }
 
-func (op *operation) apply(state rea.Object, e rea.Event, payload rea.Object) (err error) {
-	switch op.kind {
-	case "unset":
-		delete(state, op.field)
+func apply(op rea.Operation, state rea.Object, e rea.Event, payload rea.Object) (err error) {
+	switch op.Kind {
+	case rea.OpUnset:
+		delete(state, op.Field)
 		return nil
-	case "count":
-		state[op.field], err = addNumbers(state[op.field], json.RawMessage("1"))
+	case rea.OpCount:
+		state[op.Field], err = rea.AddNumbers(state[op.Field], json.RawMessage("1"))
 		return err
 	}
-	v, ok := op.value.of(e, payload)
+	v, ok := op.Of(e, payload)
 	if !ok {
 		return nil // what an event does not say, it does not change
 	}
-	switch op.kind {
-	case "set":
-		state[op.field] = v
-	case "add":
+	switch op.Kind {
+	case rea.OpSet:
+		state[op.Field] = v
+	case rea.OpAdd:
 		if !isNull(v) {
-			state[op.field], err = addNumbers(state[op.field], v)
+			state[op.Field], err = rea.AddNumbers(state[op.Field], v)
 		}
-	case "append":
-		state[op.field], err = appendElement(state[op.field], v)
-	case "remove":
-		err = removeElement(state, op.field, v)
+	case rea.OpAppend:
+		state[op.Field], err = appendElement(state[op.Field], v)
+	case rea.OpRemove:
+		err = removeElement(state, op.Field, v)
 	}
 	return err
+}
+
+func isNumber(b json.RawMessage) bool {
+	return len(b) > 0 && (b[0] == '-' || '0' <= b[0] && b[0] <= '9')
 }
 
 func isNull(b json.RawMessage) bool { return len(b) == 0 || b[0] == 'n' }

@@ -29,6 +29,8 @@ type reader struct {
 	warnings []Problem
 	notes    []Problem
 	places   map[place]mark
+
+	projections map[[2]string]mark // by name of the projection, and key or column of it
 }
 
 // mark is a place in the text.

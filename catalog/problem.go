@@ -120,6 +120,11 @@ type place struct{ aggregate, event, key string }
 
 // locate finds the line of what rea.NewCatalog says: the key, else its event, else its type.
 func (r *reader) locate(p rea.CatalogProblem) Problem {
+	for _, at := range [][2]string{{p.Projection, p.Key}, {p.Projection, ""}} {
+		if m, ok := r.projections[at]; ok && p.Projection != "" {
+			return r.at(m, p.String())
+		}
+	}
 	for _, at := range []place{{p.Type, p.Event, p.Key}, {p.Type, p.Event, ""}, {p.Type, "", ""}} {
 		if m, ok := r.places[at]; ok {
 			return r.at(m, p.String())

@@ -74,11 +74,11 @@ func (r *reader) change(op entry) (changes []change) {
 		r.unknown(op, "an upcaster", "rename", "length", "default", "set", "unset")
 		return nil
 	}
-	values := map[string]value{}
+	values := map[string]rea.Operand{}
 	for _, f := range r.mapping(op.value, op.at, op.key) {
 		named := r.fieldName(f.key, f.at)
 		v, ok := r.value(f.value, f.at, payloadAlone)
-		if ok && op.key == "length" && v.path == nil {
+		if ok && op.key == "length" && v.Path == nil {
 			r.fail(markAt(f.value, f.at), "length takes a path such as $.items")
 			ok = false
 		}
@@ -90,13 +90,13 @@ func (r *reader) change(op entry) (changes []change) {
 }
 
 // assign sets fields. All values are read before the first field changes.
-func assign(payload rea.Object, kind string, values map[string]value) error {
+func assign(payload rea.Object, kind string, values map[string]rea.Operand) error {
 	results := make(rea.Object, len(values))
 	for field, v := range values {
 		if _, there := payload[field]; there && kind == "default" {
 			continue
 		}
-		result, ok := v.of(rea.Event{Payload: whole(v, payload)}, payload)
+		result, ok := v.Of(rea.Event{Payload: whole(v, payload)}, payload)
 		if !ok {
 			continue
 		}
@@ -113,8 +113,8 @@ func assign(payload rea.Object, kind string, values map[string]value) error {
 }
 
 // whole gives the payload as one text where the value is $.
-func whole(v value, payload rea.Object) json.RawMessage {
-	if v.path == nil || len(v.path) > 0 {
+func whole(v rea.Operand, payload rea.Object) json.RawMessage {
+	if v.Path == nil || len(v.Path) > 0 {
 		return nil
 	}
 	return normal(payload)

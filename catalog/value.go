@@ -14,56 +14,6 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-// value is what stands on the right side of an operation: exactly one of the three.
-type value struct {
-	path      []string // into the payload; empty and not nil: all of it
-	attribute func(rea.Event) json.RawMessage
-	literal   json.RawMessage // in normal form
-}
-
-// of gives the value for an event with this payload. ok is false where a path leads nowhere.
-func (v value) of(e rea.Event, payload rea.Object) (result json.RawMessage, ok bool) {
-	switch {
-	case v.attribute != nil:
-		return v.attribute(e), true
-	case v.path == nil:
-		return v.literal, true
-	case len(v.path) == 0:
-		return e.Payload, true
-	}
-	result, ok = payload[v.path[0]]
-	for _, key := range v.path[1:] {
-		var inner rea.Object
-		if !ok || len(result) == 0 || result[0] != '{' || json.Unmarshal(result, &inner) != nil {
-			return nil, false
-		}
-		result, ok = inner[key]
-	}
-	return result, ok
-}
-
-// attributes are what an event carries beside its payload, and keeps in every copy of the archive.
-var attributes = map[string]func(rea.Event) json.RawMessage{
-	"@aggregate_type": func(e rea.Event) json.RawMessage { return text(e.Aggregate.Type) },
-	"@aggregate_id":   func(e rea.Event) json.RawMessage { return text(e.Aggregate.ID) },
-	"@seq":            func(e rea.Event) json.RawMessage { return strconv.AppendInt(nil, e.Seq, 10) },
-	"@event_type":     func(e rea.Event) json.RawMessage { return text(e.Type) },
-	"@event_version":  func(e rea.Event) json.RawMessage { return strconv.AppendInt(nil, int64(e.Version), 10) },
-	"@actor_id":       func(e rea.Event) json.RawMessage { return text(e.Actor) },
-	"@reason":         func(e rea.Event) json.RawMessage { return text(e.Reason) },
-	"@correlation_id": func(e rea.Event) json.RawMessage { return text(e.Correlation) },
-	"@metadata":       func(e rea.Event) json.RawMessage { return orNull(e.Metadata) },
-	"@created_at":     func(e rea.Event) json.RawMessage { return text(rea.FormatTime(e.CreatedAt)) },
-}
-
-// text is a JSON string in normal form; "" is an attribute that was not given: null.
-func text(s string) json.RawMessage {
-	if s == "" {
-		return json.RawMessage("null")
-	}
-	return normal(s)
-}
-
 // normal gives a value that JSON can hold in normal form.
 func normal(v any) json.RawMessage {
 	b, err := json.Marshal(v)
@@ -77,20 +27,13 @@ func normal(v any) json.RawMessage {
 	return n
 }
 
-func orNull(b json.RawMessage) json.RawMessage {
-	if b == nil {
-		return json.RawMessage("null")
-	}
-	return b
-}
-
 // payloadAlone says that a value cannot be an attribute: an upcaster sees the payload and nothing else.
 const payloadAlone = true
 
 var step = regexp.MustCompile(`^[^.\[\]*"'$@\s]+$`)
 
 // value reads $.path, @attribute, or a literal.
-func (r *reader) value(n ast.Node, at mark, payloadOnly bool) (v value, ok bool) {
+func (r *reader) value(n ast.Node, at mark, payloadOnly bool) (v rea.Operand, ok bool) {
 	if s, isText := n.(*ast.StringNode); isText {
 		m := markAt(n, at)
 		switch {
@@ -101,10 +44,11 @@ func (r *reader) value(n ast.Node, at mark, payloadOnly bool) (v value, ok bool)
 			r.fail(m, "%s: here the payload alone is seen, not the event", s.Value)
 			return v, false
 		case strings.HasPrefix(s.Value, "@"):
-			if v.attribute = attributes[s.Value]; v.attribute == nil {
-				r.fail(m, "%s is no attribute of an event: there are %s; a text that begins with @ is written @@", s.Value, strings.Join(attributeNames(), ", "))
+			if !slices.Contains(rea.Attributes(), s.Value) {
+				r.fail(m, "%s is no attribute of an event: there are %s; a text that begins with @ is written @@", s.Value, strings.Join(rea.Attributes(), ", "))
 				return v, false
 			}
+			v.Attribute = s.Value
 			return v, true
 		}
 	}
@@ -117,21 +61,12 @@ func (r *reader) value(n ast.Node, at mark, payloadOnly bool) (v value, ok bool)
 		r.fail(markAt(n, at), "%s", strings.TrimPrefix(err.Error(), "rea: "))
 		return v, false
 	}
-	v.literal = normalized
+	v.Literal = normalized
 	return v, true
 }
 
-func attributeNames() []string {
-	names := make([]string, 0, len(attributes))
-	for name := range attributes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (r *reader) path(text string, m mark) (v value, ok bool) {
-	v.path = []string{}
+func (r *reader) path(text string, m mark) (v rea.Operand, ok bool) {
+	v.Path = []string{}
 	if text == "$" {
 		return v, true
 	}
@@ -144,7 +79,7 @@ func (r *reader) path(text string, m mark) (v value, ok bool) {
 		r.fail(m, "%s is no path: $.amount, $.customer.name, or $ for the whole payload; a text that begins with $ is written $$", text)
 		return v, false
 	}
-	v.path = steps
+	v.Path = steps
 	return v, true
 }
 

@@ -26,6 +26,9 @@ func mapError(doing string, err error) error {
 		return nil
 	}
 	class := error(nil)
+	if viewGone(err) {
+		return fmt.Errorf("rea: %s: the table of an inline projection is gone: `rea catalog apply` makes it again (in Go: archive.Apply): %w", doing, err)
+	}
 	switch sqlState(err) {
 	case "40001", "40P01":
 		class = rea.ErrRetry
@@ -35,11 +38,26 @@ func mapError(doing string, err error) error {
 		class = rea.ErrNoSchema
 	case "RE007":
 		class = rea.ErrImmutable
+	case "RE010":
+		if refused := valueRefused(err); refused != nil {
+			return refused
+		}
+		class = rea.ErrProjection
 	}
 	if class != nil {
 		return fmt.Errorf("rea: %s: %w (%w)", doing, class, err)
 	}
 	return fmt.Errorf("rea: %s: %w", doing, err)
+}
+
+// valueRefused gives the typed error of a value that a column of an inline projection cannot take; nil: the driver does
+// not hand DETAIL on.
+func valueRefused(err error) error {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) || e.Code != "RE010" {
+		return nil
+	}
+	return refusal([]byte(e.Detail))
 }
 
 // explain names a wrapper that formats queries itself: it drops the arguments, and the server misses $1, or pgx
@@ -70,6 +88,10 @@ type detail struct {
 	Legal         []string `json:"legal"`
 	AliasOf       string   `json:"alias_of"`
 	Retired       bool     `json:"retired"`
+	Projection    string   `json:"projection"`
+	Table         string   `json:"table"`
+	Column        string   `json:"column"`
+	ColumnType    string   `json:"column_type"`
 }
 
 // refusal makes the JSON of a refusal into its typed error.
@@ -94,6 +116,9 @@ func refusal(text []byte) error {
 		return &rea.LimitError{Aggregate: aggregate, What: d.What, Limit: d.Limit, Path: d.Path, Problem: d.Message}
 	case "hole":
 		return &rea.HoleError{Aggregate: aggregate, Seq: d.Seq, Actual: d.Actual}
+	case "projection":
+		return &rea.ProjectionError{Aggregate: aggregate, Projection: d.Projection, Table: d.Table, Column: d.Column,
+			Type: rea.ColumnType(d.ColumnType), Event: d.EventType, Seq: d.Seq}
 	case "immutable":
 		return &rea.ImmutableError{Operation: d.Operation}
 	}
@@ -108,7 +133,7 @@ func refusedLine(line rea.Line, err error) error {
 		return nil
 	}
 	switch e.Code {
-	case "RE002", "RE006", "RE008":
+	case "RE002", "RE006", "RE008", "RE010":
 		return refusal([]byte(e.Detail))
 	case "23505":
 		if e.ConstraintName == "events_aggregate_seq_key" || e.ConstraintName == "events_idempotency_key" {

@@ -177,6 +177,6 @@ func (s *store) MigrationSQL() string {
 	for _, step := range steps {
 		fmt.Fprintf(&b, "\n-- %04d_%s\n%s\n%s(%d, '%s', '%s');\n", step.Version, step.Name, step.SQL, recordSQL, step.Version, step.Name, step.Checksum)
 	}
-	fmt.Fprintf(&b, "\nSELECT r FROM rea.install_roles('%s') r;\nCOMMIT;\n", cmp.Or(s.config.RolePrefix, defaultPrefix))
+	fmt.Fprintf(&b, "\nSELECT r FROM rea.install_roles('%s') r;\nSELECT rea.hand_over_views();\nCOMMIT;\n", cmp.Or(s.config.RolePrefix, defaultPrefix))
 	return b.String()
 }

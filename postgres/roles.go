@@ -51,6 +51,9 @@ func (s *store) installRoles(ctx context.Context, prefix string) error {
 		for _, note := range notes {
 			s.logger().WarnContext(ctx, "rea: "+note)
 		}
+		if err == nil {
+			_, err = tx.Exec(ctx, `SELECT rea.hand_over_views()`)
+		}
 		return err
 	})
 	return mapError("install roles", err)

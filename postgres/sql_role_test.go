@@ -271,7 +271,7 @@ func TestALoginThatMayMakeRolesHandsTheTablesOver(t *testing.T) {
 		t.Errorf("migrate with another prefix: error = nil, want a refusal that names %s_", prefix)
 	}
 	pool.Close()
-	s.do(`DROP SCHEMA rea CASCADE; REVOKE ALL ON DATABASE ` + name + ` FROM ` + name)
+	s.do(`DROP SCHEMA rea_views CASCADE; DROP SCHEMA rea CASCADE; REVOKE ALL ON DATABASE ` + name + ` FROM ` + name)
 	for _, kind := range []string{"owner", "writer", "importer", "operator", "reader"} {
 		s.do(`DROP ROLE ` + prefix + `_` + kind)
 	}

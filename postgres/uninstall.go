@@ -11,13 +11,13 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-// dependentsSQL lists what outside the schema rea depends on a table, row type, function or operator inside: views,
+// dependentsSQL lists what outside the schemas rea and rea_views depends on a table, row type, function or operator inside: views,
 // columns, keys, functions, policies... DROP ... CASCADE would take them along.
 const dependentsSQL = `
 WITH inside AS (
-    SELECT 'pg_class'::regclass AS class, c.oid FROM pg_class c WHERE c.relnamespace = 'rea'::regnamespace
+    SELECT 'pg_class'::regclass AS class, c.oid FROM pg_class c WHERE c.relnamespace IN (SELECT n.oid FROM pg_namespace n WHERE n.nspname IN ('rea', 'rea_views'))
     UNION ALL SELECT 'pg_proc'::regclass, p.oid FROM pg_proc p WHERE p.pronamespace = 'rea'::regnamespace
-    UNION ALL SELECT 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typnamespace = 'rea'::regnamespace
+    UNION ALL SELECT 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typnamespace IN (SELECT n.oid FROM pg_namespace n WHERE n.nspname IN ('rea', 'rea_views'))
     UNION ALL SELECT 'pg_operator'::regclass, o.oid FROM pg_operator o WHERE o.oprnamespace = 'rea'::regnamespace
 ), dependents AS (
     SELECT DISTINCT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END AS class, coalesce(w.ev_class, d.objid) AS oid,
@@ -28,7 +28,7 @@ WITH inside AS (
 )
 SELECT pg_describe_object(d.class, d.oid, d.sub)
 FROM dependents d CROSS JOIN LATERAL pg_identify_object(d.class, d.oid, d.sub) o
-WHERE coalesce(o.schema, substring(o.identity FROM ' on ([^.]+)\.'), '') <> 'rea'
+WHERE coalesce(o.schema, substring(o.identity FROM ' on ([^.]+)\.'), '') NOT IN ('rea', 'rea_views')
 ORDER BY 1`
 
 // Uninstall drops the schema and the roles that installing made, in one transaction. Roles that other databases
@@ -61,7 +61,7 @@ func (s *store) Uninstall(ctx context.Context, events int64) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DROP SCHEMA rea CASCADE`); err != nil {
+		if _, err := tx.Exec(ctx, `DROP SCHEMA IF EXISTS rea_views CASCADE; DROP SCHEMA rea CASCADE`, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
 		for _, role := range roles {
@@ -91,7 +91,7 @@ func refuseDependents(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || len(dependents) == 0 {
 		return err
 	}
-	return fmt.Errorf("outside the schema rea this depends on it, drop it first: %s", strings.Join(dependents, ", "))
+	return fmt.Errorf("outside the schemas rea and rea_views this depends on them, drop it first: %s", strings.Join(dependents, ", "))
 }
 
 func (s *store) logger() *slog.Logger {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/realtime-event-archive/rea"
 )
@@ -18,6 +19,7 @@ type head struct {
 	id        int64  // the highest one of all
 	number    int    // of the newest catalog; 0: none
 	applied   string // when it was applied
+	views     string // fingerprints of the inline projections
 }
 
 // headOfSQL reads through events_aggregate_seq_key and rea_events_idempotency_key.
@@ -28,12 +30,13 @@ SELECT coalesce((SELECT max(version) FROM rea_schema_migrations), 0),
        coalesce((SELECT key_events FROM rea_events WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND idempotency_key = ?3), 0),
        coalesce((SELECT max(id) FROM rea_events), 0),
        coalesce((SELECT max(number) FROM rea_catalogs), 0),
-       coalesce((SELECT applied_at FROM rea_catalogs ORDER BY number DESC LIMIT 1), '')
+       coalesce((SELECT applied_at FROM rea_catalogs ORDER BY number DESC LIMIT 1), ''),
+       coalesce((SELECT group_concat(fingerprint) FROM rea_projections WHERE mode = 'inline'), '')
 FROM (SELECT 1) LEFT JOIN (SELECT seq, status, catalog_version FROM rea_events
                            WHERE aggregate_type = ?1 AND aggregate_id = ?2 ORDER BY seq DESC LIMIT 1) l`
 
 func (s *session) head(ctx context.Context, aggregate rea.Ref, key string) (h head, err error) {
-	err = one(ctx, s.db, []any{&h.version, &h.at.seq, &h.at.status, &h.at.catalog, &h.keySeq, &h.keyEvents, &h.id, &h.number, &h.applied},
+	err = one(ctx, s.db, []any{&h.version, &h.at.seq, &h.at.status, &h.at.catalog, &h.keySeq, &h.keyEvents, &h.id, &h.number, &h.applied, &h.views},
 		headOfSQL, aggregate.Type, aggregate.ID, optional(key))
 	if err == nil && h.version != len(steps) {
 		s.store.found.Store(0)
@@ -55,7 +58,7 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 	if call.Expect != nil && *call.Expect != h.at.seq {
 		return rea.Receipt{}, &rea.ConflictError{Aggregate: call.Aggregate, Expected: *call.Expect, Actual: h.at.seq}
 	}
-	m, err := s.machine(ctx, h.number, h.applied)
+	m, err := s.machine(ctx, h)
 	if err != nil {
 		return rea.Receipt{}, err
 	}
@@ -63,17 +66,27 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 	if err != nil {
 		return rea.Receipt{}, err
 	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	var kept []keptRow
+	if len(m.tables[call.Aggregate.Type]) > 0 {
+		if kept, err = s.keep(ctx, m, call.Aggregate, asStored(call, events, now)); err != nil {
+			return rea.Receipt{}, err
+		}
+	}
 	xid := s.transaction(ctx, h.id)
 	if err := ctx.Err(); err != nil {
 		return rea.Receipt{}, s.store.mapError("append to "+call.Aggregate.String(), err)
 	}
 	// Not interrupted: SQLite would roll back the whole transaction, and what came after in it would
 	// commit statement by statement.
-	result, err := s.insert(context.WithoutCancel(ctx), call, events, xid)
+	result, err := s.insert(context.WithoutCancel(ctx), call, events, xid, rea.FormatTime(now))
 	if err != nil {
 		return rea.Receipt{}, s.store.insertError(call.Aggregate, err)
 	}
 	last, err := result.LastInsertId()
+	if err == nil {
+		err = s.saveKept(context.WithoutCancel(ctx), kept)
+	}
 	if err != nil {
 		return rea.Receipt{}, s.store.insertError(call.Aggregate, err)
 	}
@@ -86,21 +99,23 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 
 const insertSQL = `
 INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,
-                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, status, catalog_version)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0))`
+                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, status, catalog_version,
+                        created_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0), ?17)`
 
 // insertBatchSQL takes the events as [["type",version,"payload","status",catalog],...]: a payload is a JSON string in it, so that
 // SQLite's JSON functions give it back byte by byte.
 const insertBatchSQL = `
 INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,
-                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, status, catalog_version)
+                        actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, status, catalog_version,
+                        created_at)
 SELECT ?1, ?2, ?3 + key, json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), ?5,
        ?6, ?7, ?8, iif(key = 0, ?9, NULL), iif(key = 0, ?10, NULL), ?11, ?12,
-       nullif(json_extract(value, '$[3]'), ''), nullif(json_extract(value, '$[4]'), 0)
+       nullif(json_extract(value, '$[3]'), ''), nullif(json_extract(value, '$[4]'), 0), ?13
 FROM json_each(?4)
 ORDER BY key`
 
-func (s *session) insert(ctx context.Context, call rea.Call, events []stepped, xid string) (sql.Result, error) {
+func (s *session) insert(ctx context.Context, call rea.Call, events []stepped, xid, now string) (sql.Result, error) {
 	var keyEvents any
 	if call.Key != "" {
 		keyEvents = int64(len(call.Events))
@@ -108,12 +123,12 @@ func (s *session) insert(ctx context.Context, call rea.Call, events []stepped, x
 	a := call.Aggregate
 	if len(call.Events) > 1 {
 		return s.db.ExecContext(ctx, insertBatchSQL, a.Type, a.ID, events[0].seq, eventsJSON(events), number(call.Correction),
-			optional(call.Actor), optional(call.Reason), optional(call.Correlation), optional(call.Key), keyEvents, optional(string(call.Metadata)), xid)
+			optional(call.Actor), optional(call.Reason), optional(call.Correlation), optional(call.Key), keyEvents, optional(string(call.Metadata)), xid, now)
 	}
 	e := events[0]
 	return s.db.ExecContext(ctx, insertSQL, a.Type, a.ID, e.seq, e.Type, int64(e.Version), string(e.Payload), number(call.Correction),
 		optional(call.Actor), optional(call.Reason), optional(call.Correlation), optional(call.Key), keyEvents, optional(string(call.Metadata)), xid,
-		optional(e.status), int64(e.catalog))
+		optional(e.status), int64(e.catalog), now)
 }
 
 func eventsJSON(events []stepped) string {

@@ -15,21 +15,36 @@ type machine struct {
 	at      string // when
 	catalog *rea.Catalog
 	applied []rea.AppliedCatalog
+	views   string                      // what tells the inline projections from others
+	tables  map[string][]rea.StateTable // by aggregate type
 }
 
 // machine gives that of the file, read anew when another one was applied since.
-func (s *session) machine(ctx context.Context, number int, at string) (*machine, error) {
-	if m := s.store.machine.Load(); m != nil && m.number == number && m.at == at {
+func (s *session) machine(ctx context.Context, h head) (*machine, error) {
+	if m := s.store.machine.Load(); m != nil && m.number == h.number && m.at == h.applied && m.views == h.views {
 		return m, nil
 	}
-	m := &machine{number: number, at: at}
-	if number > 0 {
+	m := &machine{number: h.number, at: h.applied, views: h.views, tables: map[string][]rea.StateTable{}}
+	if h.number > 0 {
 		var err error
 		if m.applied, err = s.Catalogs(ctx); err != nil {
 			return nil, err
 		}
 		if m.catalog, err = m.applied[len(m.applied)-1].Catalog(); err != nil {
 			return nil, err
+		}
+	}
+	if h.views != "" {
+		projections, err := s.Projections(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range projections {
+			t, err := rea.ReadStateTable(p.Definition)
+			if err != nil {
+				return nil, err
+			}
+			m.tables[t.Of] = append(m.tables[t.Of], t)
 		}
 	}
 	s.store.machine.Store(m)

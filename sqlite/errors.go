@@ -104,6 +104,8 @@ func (s *store) mapError(doing string, err error) error {
 		return fmt.Errorf("rea: %s: no space left for %s, nothing was stored: %w", doing, s.path, err)
 	}
 	switch message := err.Error(); {
+	case strings.Contains(message, "no such table: "+viewPrefix):
+		return fmt.Errorf("rea: %s: the table of an inline projection is gone: `rea catalog apply` makes it again (in Go: archive.Apply): %w", doing, err)
 	case strings.Contains(message, "no such table: rea_"):
 		s.found.Store(0)
 		return &rea.SchemaError{Known: len(steps)}

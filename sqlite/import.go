@@ -21,11 +21,11 @@ func (s *session) Import(ctx context.Context, lines []rea.Line) ([]rea.LineResul
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.machine(ctx, h.number, h.applied)
+	m, err := s.machine(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	run := importing{session: s, machine: m, last: map[rea.Ref]place{}, xid: s.transaction(ctx, h.id), now: rea.FormatTime(time.Now())}
+	run := importing{session: s, machine: m, last: map[rea.Ref]place{}, xid: s.transaction(ctx, h.id), now: time.Now().UTC().Truncate(time.Microsecond)}
 	for i := range lines {
 		if err := ctx.Err(); err != nil {
 			return nil, s.store.mapError("import", err)
@@ -42,7 +42,7 @@ type importing struct {
 	machine *machine
 	last    map[rea.Ref]place
 	xid     string
-	now     string // recorded_at of the lines that say when they happened
+	now     time.Time // recorded_at of the lines that say when they happened, created_at of the others
 }
 
 // line gives the result of one line, or an error that ends the import.
@@ -76,7 +76,16 @@ func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineRe
 	if at, result.Err = r.machine.next(line.Aggregate, at, &e, line.Correction); result.Err != nil {
 		return result, nil
 	}
-	err = r.insert(ctx, line, stepped{e, at})
+	kept, err := r.keepLine(ctx, line, stepped{e, at})
+	if errors.Is(err, rea.ErrProjection) {
+		return rea.LineResult{Err: err}, nil
+	}
+	if err != nil {
+		return result, err
+	}
+	if err = r.insert(ctx, line, stepped{e, at}); err == nil {
+		err = r.saveKept(ctx, kept)
+	}
 	if err == nil {
 		r.last[line.Aggregate] = at
 		return result, nil
@@ -143,6 +152,19 @@ func (r *importing) stored(ctx context.Context, query string, line *rea.Line, pl
 	return seq, same, nil
 }
 
+// keepLine is keep for a line.
+func (r *importing) keepLine(ctx context.Context, line *rea.Line, e stepped) ([]keptRow, error) {
+	if len(r.machine.tables[line.Aggregate.Type]) == 0 {
+		return nil, nil
+	}
+	created := line.CreatedAt
+	if created.IsZero() {
+		created = r.now
+	}
+	return r.keep(ctx, r.machine, line.Aggregate, []rea.Event{{Aggregate: line.Aggregate, Seq: e.seq, Type: e.Type, Version: e.Version, Payload: e.Payload,
+		Actor: line.Actor, Reason: line.Reason, Correlation: line.Correlation, Metadata: line.Metadata, CreatedAt: created}})
+}
+
 // importSQL: a time that was given is not the time of recording.
 const importSQL = `
 INSERT INTO rea_events (aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,
@@ -157,10 +179,11 @@ func (r *importing) insert(ctx context.Context, line *rea.Line, e stepped) error
 	}
 	args := []any{line.Aggregate.Type, line.Aggregate.ID, e.seq, e.Type, int64(e.Version), string(e.Payload), number(line.Correction),
 		optional(line.Actor), optional(line.Reason), optional(line.Correlation), optional(line.Key), keyEvents, optional(string(line.Metadata)), r.xid,
-		optional(e.status), int64(e.catalog)}
+		optional(e.status), int64(e.catalog), rea.FormatTime(r.now)}
 	query := insertSQL
 	if !line.CreatedAt.IsZero() {
-		query, args = importSQL, append(args, rea.FormatTime(line.CreatedAt), r.now)
+		args[len(args)-1] = rea.FormatTime(line.CreatedAt)
+		query, args = importSQL, append(args, rea.FormatTime(r.now))
 	}
 	_, err := r.db.ExecContext(ctx, query, args...)
 	return err

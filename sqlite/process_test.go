@@ -211,7 +211,8 @@ func migrateTo(t *testing.T, path string, version int) {
 		t.Fatal(err)
 	}
 	db := rawDB(t, archive, "")
-	for _, text := range []string{"DROP TABLE rea_imports", "DELETE FROM rea_schema_migrations WHERE version = 3"} {
+	for _, text := range []string{"DROP TABLE rea_projections",
+		"DELETE FROM rea_schema_migrations WHERE version = 4"} {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}

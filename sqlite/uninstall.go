@@ -14,6 +14,7 @@ import (
 const uninstallSQL = `
 DROP VIEW IF EXISTS rea_history;
 DROP TABLE IF EXISTS rea_imports;
+DROP TABLE IF EXISTS rea_projections;
 DROP TABLE IF EXISTS rea_renames;
 DROP TABLE IF EXISTS rea_steps;
 DROP TABLE IF EXISTS rea_catalogs;
@@ -55,8 +56,29 @@ func (s *store) uninstall(ctx context.Context, events int64) error {
 	if err := s.refuseDependents(ctx); err != nil {
 		return s.mapError("uninstall", err)
 	}
-	_, err = s.writer.conn.ExecContext(context.WithoutCancel(ctx), uninstallSQL)
+	views, err := s.views(ctx)
+	if err != nil {
+		return s.mapError("uninstall", err)
+	}
+	drop := uninstallSQL
+	for _, name := range views {
+		drop = "DROP TABLE " + quoteName(name) + ";" + drop
+	}
+	_, err = s.writer.conn.ExecContext(context.WithoutCancel(ctx), drop)
 	return s.mapError("uninstall", err)
+}
+
+// views lists the tables of the recorded projections, with those that are being built.
+func (s *store) views(ctx context.Context) (names []string, err error) {
+	found := 0
+	if err := one(ctx, s.writer, []any{&found}, `SELECT count(*) FROM sqlite_master WHERE name = 'rea_projections'`); err != nil || found == 0 {
+		return nil, err
+	}
+	var name string
+	err = each(ctx, s.writer, func() error { names = append(names, name); return nil }, []any{&name}, `
+SELECT m.name FROM sqlite_master m JOIN rea_projections p ON m.name = ?1 || p.name OR substr(m.name, 1, length(?1 || p.name) + 1) = ?1 || p.name || '.'
+WHERE m.type = 'table'`, viewPrefix)
+	return names, err
 }
 
 // dependentsSQL lists what may use REA's tables and is not REA's: views, triggers and virtual tables with their
@@ -74,7 +96,7 @@ FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f
 WHERE m.type = 'table'
 ORDER BY 1`
 
-var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|history|catalogs|steps|renames|schema_migrations)\b`)
+var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|history|catalogs|steps|renames|projections|schema_migrations)\b|\brea_views_`)
 
 // refuseDependents: SQLite would drop triggers on our tables with them, and leave views and keys that fail on use.
 func (s *store) refuseDependents(ctx context.Context) error {

@@ -17,6 +17,8 @@ func (a *app) catalogApplyCommand() *cobra.Command {
 		Short: "Make the catalog the state machine of the database",
 		Long: `Show what the catalog changes of the database's state machine, and apply it: from then on
 every writer in every language is held to its steps. Each catalog that is applied gets a number.
+The tables of its inline projections are made and filled first, while appends go on; rows that
+are behind are caught up every time.
 
 It asks on a terminal; elsewhere --yes confirms (exit code 4 without). Where the database
 has exactly these declarations there is nothing to do. A catalog that does not know the present
@@ -47,11 +49,12 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 		return err
 	case len(plan.Unknown) > 0:
 		return &rea.UnknownStatusError{Statuses: plan.Unknown}
-	case !plan.New:
+	case plan.Nothing() && len(f.Catalog.Projections()) == 0:
 		return a.printApplied(plan, d)
+	case !plan.Nothing():
+		a.sayPlan(plan, d)
 	}
-	a.sayPlan(plan, d)
-	if !yes {
+	if !yes && !plan.Nothing() {
 		if !a.env.IsTerminal(a.env.Stdin) || !a.env.IsTerminal(a.env.Stderr) {
 			return notApplied("not confirmed: to apply it, add --yes")
 		}
@@ -64,6 +67,9 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	change, err := archive.Apply(ctx)
 	if err != nil {
 		return err
+	}
+	for _, b := range change.Behind {
+		a.say(fmt.Sprintf("%s of %s cannot be caught up, the first is %s: %s", numbered(b.Rows, "row"), safe(b.Projection), refText(b.First), safe(b.Err.Error())))
 	}
 	return a.printApplied(change, d)
 }
@@ -81,21 +87,54 @@ func (a *app) sayPlan(plan rea.Change, d database) {
 	for _, row := range plan.Added {
 		a.say("+ " + safe(row.String()))
 	}
+	for _, p := range plan.Projections {
+		a.say(safe(projectionActions[p.Action][0] + " " + p.Name + ": " + projectionActions[p.Action][1]))
+	}
+	if !plan.New {
+		return
+	}
 	a.say(fmt.Sprintf("catalog %d of %s: %s added, %s removed", plan.Number, safe(d.String()),
 		numbered(len(plan.Added), "declaration"), numbered(len(plan.Removed), "declaration")))
 }
 
+// projectionActions say in the plan what is done to a projection.
+var projectionActions = map[string][2]string{
+	rea.ActionMake:    {"+", "its table is made and filled"},
+	rea.ActionRebuild: {"~", "another table is filled and takes the place of this one"},
+	rea.ActionMend:    {"~", "appends keep its table again, and what they left out is filled in"},
+	rea.ActionRemove:  {"-", "appends leave its table alone; it stays, for you to drop"},
+}
+
+// projectionRow is one of an applied catalog, in JSON.
+type projectionRow struct {
+	Name   string `json:"name"`
+	Action string `json:"action"`
+}
+
 func (a *app) printApplied(change rea.Change, d database) error {
+	rows, behind := []projectionRow{}, 0
+	for _, p := range change.Projections {
+		rows = append(rows, projectionRow{p.Name, p.Action})
+	}
+	for _, b := range change.Behind {
+		behind += b.Rows
+	}
 	if !a.table() {
 		return a.object(struct {
-			Catalog int  `json:"catalog"`
-			Applied bool `json:"applied"`
-			Added   int  `json:"added"`
-			Removed int  `json:"removed"`
-		}{change.Number, change.New, len(change.Added), len(change.Removed)})
+			Catalog     int             `json:"catalog"`
+			Applied     bool            `json:"applied"`
+			Added       int             `json:"added"`
+			Removed     int             `json:"removed"`
+			Projections []projectionRow `json:"projections"`
+			Behind      int             `json:"rows_behind"`
+		}{change.Number, change.New, len(change.Added), len(change.Removed), rows, behind})
 	}
 	text := "applied catalog %d to %s\n"
-	if !change.New {
+	switch {
+	case change.New:
+	case len(rows) > 0:
+		text = "applied the projections of catalog %d to %s\n"
+	default:
 		text = "nothing to do: this is catalog %d of %s\n"
 	}
 	_, err := fmt.Fprintf(a.env.Stdout, text, change.Number, safe(d.String()))

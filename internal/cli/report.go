@@ -146,6 +146,7 @@ func errorFields(err error) []field {
 		unknown   *rea.UnknownStatusError
 		unread    *rea.UnknownTypeError
 		upcast    *rea.UpcastError
+		value     *rea.ProjectionError
 		wrong     *catalog.Error
 	)
 	switch {
@@ -190,6 +191,9 @@ func errorFields(err error) []field {
 		return append(refFields(unread.Aggregate), field{"event_type", unread.Event}, field{"event_version", unread.Version}, field{"seq", unread.Seq})
 	case errors.As(err, &upcast):
 		return append(refFields(upcast.Aggregate), field{"event_type", upcast.Event}, field{"event_version", upcast.Version}, field{"seq", upcast.Seq})
+	case errors.As(err, &value):
+		return append(refFields(value.Aggregate), field{"projection", value.Projection}, field{"table", value.Table}, field{"column", value.Column},
+			field{"column_type", value.Type}, field{"event_type", value.Event}, field{"seq", value.Seq})
 	case errors.As(err, &wrong):
 		return []field{{"problems", wrong.Problems}}
 	}

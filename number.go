@@ -1,4 +1,4 @@
-package catalog
+package rea
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"errors"
 	"math/big"
 	"strconv"
-
-	"github.com/realtime-event-archive/rea"
 )
 
 var (
@@ -15,20 +13,22 @@ var (
 	errNoAmount = errors.New("the value is no number")
 )
 
-func isNumber(b json.RawMessage) bool {
+func isJSONNull(b json.RawMessage) bool { return len(b) == 0 || b[0] == 'n' }
+
+func isJSONNumber(b json.RawMessage) bool {
 	return len(b) > 0 && (b[0] == '-' || '0' <= b[0] && b[0] <= '9')
 }
 
-// addNumbers gives a + b as PostgreSQL's numeric does: exact, with as many digits after the point as the longer
-// of the two. Both are in normal form; a may be absent or null, which is 0.
-func addNumbers(a, b json.RawMessage) (json.RawMessage, error) {
-	if isNull(a) {
+// AddNumbers gives a + b as PostgreSQL's numeric does: exact, with as many digits after the point as the longer
+// of the two. Both are JSON numbers in normal form; a may be absent or null, which is 0.
+func AddNumbers(a, b json.RawMessage) (json.RawMessage, error) {
+	if isJSONNull(a) {
 		a = json.RawMessage("0")
 	}
 	switch {
-	case !isNumber(a):
+	case !isJSONNumber(a):
 		return nil, errNoNumber
-	case !isNumber(b):
+	case !isJSONNumber(b):
 		return nil, errNoAmount
 	}
 	if len(a) < 18 && len(b) < 18 { // most numbers
@@ -56,7 +56,7 @@ func addNumbers(a, b json.RawMessage) (json.RawMessage, error) {
 		}
 		digits = digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
 	}
-	return rea.NormalizeJSON([]byte(sign+digits), "sum", 0) // a sum may be one digit too long
+	return NormalizeJSON([]byte(sign+digits), "sum", 0) // a sum may be one digit too long
 }
 
 // unscaled gives a number as n / 10^scale.

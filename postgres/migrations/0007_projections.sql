@@ -1,0 +1,123 @@
+-- Projections: the table that lists them, the schema that theirs live in, and what the triggers of inline ones call.
+-- Locks: none on anything that exists before.
+
+CREATE TABLE rea.projections (
+    name           text COLLATE "C" PRIMARY KEY,
+    mode           text NOT NULL CHECK (mode IN ('inline', 'followed')),
+    aggregate_type text COLLATE "C" NOT NULL,
+    version        int NOT NULL CHECK (version >= 1),
+    definition     text NOT NULL,              -- JSON: which event does what to which column
+    fingerprint    text NOT NULL,              -- of the definition by which the table was filled
+    made_by        text COLLATE "C" NOT NULL DEFAULT session_user,
+    made_at        timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE rea.projections IS 'the tables of rea_views that are computed from events: rea_views.NAME each';
+
+CREATE SCHEMA rea_views;
+COMMENT ON SCHEMA rea_views IS 'REA''s projections: tables that are computed from events, written by REA alone';
+
+-- Whether a text is a day of the calendar, from the year 1 on. Only what has the form yyyy-mm-dd may be asked.
+CREATE FUNCTION rea.day_ok(day text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN left(day, 4) = '0000' OR substr(day, 6, 2)::int NOT BETWEEN 1 AND 12 OR substr(day, 9, 2)::int < 1 THEN false
+                ELSE substr(day, 9, 2)::int <= extract(day FROM make_date(left(day, 4)::int, substr(day, 6, 2)::int, 1)
+                                                               + interval '1 month' - interval '1 day') END;
+
+-- Whether a column of one of these types takes a JSON value beside null. What is not looked at here stands in the
+-- triggers themselves.
+CREATE FUNCTION rea.is_date(value jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) = 'string' AND value #>> '{}' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' THEN rea.day_ok(value #>> '{}') ELSE false END;
+
+-- RFC 3339, up to six digits, years 1 to 9999 in UTC.
+CREATE FUNCTION rea.is_timestamptz(value jsonb) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) <> 'string'
+                     OR value #>> '{}' !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[-+](0[0-9]|1[0-5]):[0-5][0-9])$' THEN false
+                WHEN NOT rea.day_ok(left(value #>> '{}', 10)) THEN false
+                ELSE (value #>> '{}')::timestamptz >= '0001-01-01 00:00:00+00'::timestamptz
+                     AND (value #>> '{}')::timestamptz < '10000-01-01 00:00:00+00'::timestamptz END;
+
+-- 1.00 too. CASE: a number with a huge exponent is compared, not cast.
+CREATE FUNCTION rea.is_bigint(value jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) = 'number'
+                THEN value::numeric BETWEEN -9223372036854775808 AND 9223372036854775807 AND trunc(value::numeric) = value::numeric
+                ELSE false END;
+
+-- A value that a column of an inline projection cannot take. It stands where the value would, so that the statement
+-- which keeps the row is the only one.
+CREATE FUNCTION rea.refuse_value(projection text, column_name text, column_type text, aggregate_type text, aggregate_id text,
+    event_type text, seq bigint) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    message text := format('rea: append to %s/%s: the column %s (%s) of rea_views.%s cannot take what %s says', left(aggregate_type, 60),
+                           left(aggregate_id, 60), column_name, column_type, projection, left(event_type, 60));
+BEGIN
+    RAISE EXCEPTION USING MESSAGE = message, ERRCODE = 'RE010', SCHEMA = 'rea_views', TABLE = projection, COLUMN = column_name,
+        HINT = 'Give the event another value, or the column another type in the catalog, and apply it.',
+        DETAIL = jsonb_build_object('code', 'projection', 'message', message, 'projection', projection, 'table', 'rea_views.' || projection,
+                                    'column', column_name, 'column_type', column_type, 'event_type', event_type,
+                                    'aggregate_type', aggregate_type, 'aggregate_id', aggregate_id, 'seq', seq);
+END
+$$;
+
+-- Who may do what with a table in rea_views: its owner everything, the roles of REA read, nobody else anything,
+-- whatever the database's default privileges say.
+CREATE FUNCTION rea.guard_view(target regclass) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    o record;
+BEGIN
+    FOR o IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+             FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = target AND a.grantee <> c.relowner LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', target, o.grantee);
+    END LOOP;
+    FOR o IN SELECT k.role_name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
+        EXECUTE format('GRANT SELECT ON %s TO %I', target, o.role_name);
+    END LOOP;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION rea.guard_view(regclass) FROM PUBLIC;
+
+-- rea_views belongs to whom rea.events belongs to, and those who read that read this. It may run again at any time.
+CREATE FUNCTION rea.hand_over_views() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    keeper name := (SELECT a.rolname FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner WHERE c.oid = 'rea.events'::regclass);
+    o record;
+BEGIN
+    FOR o IN SELECT k.role_name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA rea_views TO %I', o.role_name);
+        EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA rea_views TO %I', o.role_name);
+    END LOOP;
+    IF keeper <> (SELECT a.rolname FROM pg_namespace n JOIN pg_roles a ON a.oid = n.nspowner WHERE n.nspname = 'rea_views') THEN
+        EXECUTE format('ALTER SCHEMA rea_views OWNER TO %I', keeper);
+    END IF;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION rea.hand_over_views() FROM PUBLIC;
+
+-- What is new belongs to whom the rest belongs to, and may be read by who reads the rest.
+DO $$
+DECLARE
+    keeper name := (SELECT a.rolname FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner WHERE c.oid = 'rea.events'::regclass);
+    o record;
+BEGIN
+    FOR o IN SELECT k.role_name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
+        EXECUTE format('GRANT SELECT ON rea.projections TO %I', o.role_name);
+    END LOOP;
+    PERFORM rea.hand_over_views();
+    FOR o IN SELECT p.oid::regprocedure AS name FROM pg_proc p JOIN pg_roles a ON a.oid = p.proowner
+             WHERE p.pronamespace = 'rea'::regnamespace AND a.rolname <> keeper LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', o.name, keeper);
+    END LOOP;
+    EXECUTE format('ALTER TABLE rea.projections OWNER TO %I', keeper);
+END
+$$;

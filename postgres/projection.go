@@ -1,0 +1,298 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+func (s *ownSession) Projections(ctx context.Context) ([]rea.AppliedProjection, error) {
+	var list []rea.AppliedProjection
+	var p rea.AppliedProjection
+	err := each(ctx, s.db, func() error {
+		list = append(list, p)
+		return nil
+	}, []any{&p.Name, &p.Of, &p.Version, &p.Definition, &p.Fingerprint}, `
+SELECT p.name, p.aggregate_type, p.version, p.definition, p.fingerprint
+FROM rea.projections p
+WHERE p.mode = 'inline'
+ORDER BY p.name`)
+	return list, mapError("read the projections", err)
+}
+
+const tableColumnsSQL = `
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod)
+FROM pg_attribute a
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
+
+// keptSQL: the trigger is there and on, and both functions have the bodies that they were made with. 5: AFTER, ROW, INSERT.
+const keptSQL = `
+SELECT EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
+               WHERE t.tgrelid = 'rea.events'::regclass AND t.tgname::text = $1 AND t.tgenabled IN ('O', 'A') AND t.tgtype = 5
+                 AND n.nspname = 'rea' AND p.proname::text = $1 AND p.prosrc = $2 AND p.prosecdef)
+       AND EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                   WHERE n.nspname = 'rea' AND p.proname::text = $3 AND p.prosrc = $4 AND p.prosecdef)`
+
+func (s *ownSession) CheckStateTable(ctx context.Context, t rea.StateTable) (rea.TableCheck, error) {
+	x := stateSQL{t}
+	doing := "check " + x.table(false)
+	found := map[string]string{}
+	var name, kind string
+	err := each(ctx, s.db, func() error {
+		found[name] = kind
+		return nil
+	}, []any{&name, &kind}, tableColumnsSQL, x.table(false))
+	switch {
+	case err != nil:
+		return 0, mapError(doing, err)
+	case len(found) == 0:
+		return rea.TableMissing, nil
+	}
+	recorded := false
+	if err := s.one(ctx, &recorded, `SELECT EXISTS (SELECT FROM rea.projections p WHERE p.name = $1)`, t.Name); err != nil {
+		return 0, mapError(doing, err)
+	}
+	if !recorded {
+		return rea.TableUnplaced, nil
+	}
+	for _, c := range allColumns(t) {
+		want := string(c.Type)
+		if c.Type == rea.Timestamptz {
+			want = "timestamp with time zone"
+		}
+		if kind := found[c.Name]; kind != want {
+			return 0, fmt.Errorf("rea: the column %q of %s is %s, and should be %s: put it back, or drop the table and apply the catalog again",
+				c.Name, x.table(false), orMissing(kind), c.Type)
+		}
+	}
+	kept := false
+	err = s.one(ctx, &kept, keptSQL, x.keeper(), x.keepBody(), x.mender(), x.mendBody())
+	if err != nil || kept {
+		return rea.TableWhole, mapError(doing, err)
+	}
+	return rea.TableUnkept, nil
+}
+
+func orMissing(kind string) string {
+	if kind == "" {
+		return "missing"
+	}
+	return "of type " + kind
+}
+
+// allColumns are those of the declaration, and REA's own.
+func allColumns(t rea.StateTable) []rea.Column {
+	return append([]rea.Column{{Name: "aggregate_id", Type: rea.Text}, {Name: "rea_seq", Type: rea.Bigint}, {Name: "rea_updated_at", Type: rea.Timestamptz}}, t.Columns...)
+}
+
+// own makes the transaction act as the owner of the archive, so that what it makes is the owner's, and names mean
+// PostgreSQL's own.
+func (s *ownSession) own(ctx context.Context) error {
+	if err := s.db.exec(ctx, `SET LOCAL search_path = pg_catalog, pg_temp`); err != nil {
+		return err
+	}
+	return s.db.exec(ctx, `
+SELECT set_config('role', a.rolname, true)
+FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner
+WHERE c.oid = 'rea.events'::regclass AND a.rolname <> current_user`)
+}
+
+func (s *ownSession) run(ctx context.Context, doing string, statements ...string) error {
+	for _, statement := range statements {
+		err := s.db.exec(ctx, statement)
+		if sqlState(err) == "55P03" {
+			return fmt.Errorf("rea: %s: %w (%w)", doing, rea.ErrRetry, err)
+		}
+		if err != nil {
+			return mapError(doing, err)
+		}
+	}
+	return nil
+}
+
+// LockProjections: appends do not read rea.projections.
+func (s *ownSession) LockProjections(ctx context.Context) error {
+	const doing = "wait for another one who applies a catalog"
+	if err := s.own(ctx); err != nil {
+		return mapError(doing, err)
+	}
+	return s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, `LOCK TABLE rea.projections IN SHARE ROW EXCLUSIVE MODE`)
+}
+
+func (s *ownSession) BuildStateTable(ctx context.Context, t rea.StateTable) error {
+	x := stateSQL{t}
+	doing := "build " + x.table(true)
+	var there, name string
+	var stale []string
+	err := each(ctx, s.db, func() error {
+		if name == x.beside() {
+			there = name
+		} else {
+			stale = append(stale, "DROP TABLE rea_views."+quoteName(name))
+		}
+		return nil
+	}, []any{&name}, `
+SELECT c.relname::text FROM pg_class c
+WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r'
+  AND starts_with(c.relname::text, $1 || '.') AND right(c.relname::text, 8) ~ '^[0-9a-f]{8}$' AND length(c.relname::text) = length($1 || '.') + 8`, t.Name)
+	if err != nil {
+		return mapError(doing, err)
+	}
+	if err := s.run(ctx, doing, stale...); err != nil || there != "" {
+		return err
+	}
+	return s.run(ctx, doing, x.create(), "SELECT rea.guard_view("+quoteText(x.table(true))+"::regclass)")
+}
+
+// stateRowsSQL goes from aggregate to aggregate through events_aggregate_seq_key, with one snapshot of events and rows.
+const stateRowsSQL = `
+WITH RECURSIVE a (id, n) AS (
+    (SELECT e.aggregate_id, 1 FROM rea.events e WHERE e.aggregate_type = $1 AND e.aggregate_id > $2 ORDER BY e.aggregate_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT e.aggregate_id FROM rea.events e
+            WHERE e.aggregate_type = $1 AND e.aggregate_id > a.id ORDER BY e.aggregate_id LIMIT 1), a.n + 1
+    FROM a WHERE a.id IS NOT NULL AND a.n < $3
+)
+SELECT a.id, coalesce(v.rea_seq, 0), l.seq
+FROM a
+CROSS JOIN LATERAL (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = $1 AND e.aggregate_id = a.id ORDER BY e.seq DESC LIMIT 1) l
+LEFT JOIN %s v ON v.aggregate_id = a.id
+WHERE a.id IS NOT NULL
+ORDER BY a.id`
+
+func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside bool, after string, limit int) ([]rea.RowPlace, error) {
+	x := stateSQL{t}
+	if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
+		return nil, mapError("read "+x.table(beside), err)
+	}
+	var list []rea.RowPlace
+	var p rea.RowPlace
+	err := each(ctx, s.db, func() error {
+		list = append(list, p)
+		return nil
+	}, []any{&p.ID, &p.Seq, &p.Last}, fmt.Sprintf(stateRowsSQL, x.table(beside)), t.Of, after, limit)
+	return list, mapError("read "+x.table(beside), err)
+}
+
+// saveRows takes [["id", was, seq, "updated", "value"...]...]. A row that moved meanwhile is left alone.
+func (s stateSQL) saveRows(beside bool) string {
+	names, set, values := "", "", ""
+	for i, c := range s.Columns {
+		names += ", " + quoteName(c.Name)
+		values += fmt.Sprintf(", (r.r ->> %d)::%s", i+4, c.Type)
+		set += fmt.Sprintf(", %s = (r.r ->> %d)::%s", quoteName(c.Name), i+4, c.Type)
+	}
+	return fmt.Sprintf(`
+WITH r AS MATERIALIZED (SELECT x.r FROM jsonb_array_elements($1::jsonb) x(r)),
+changed AS (
+    UPDATE %[1]s rea_v SET rea_seq = (r.r ->> 2)::bigint, rea_updated_at = (r.r ->> 3)::timestamptz%[2]s
+    FROM r WHERE rea_v.aggregate_id = r.r ->> 0 AND rea_v.rea_seq = (r.r ->> 1)::bigint
+    RETURNING 1),
+added AS (
+    INSERT INTO %[1]s (aggregate_id, rea_seq, rea_updated_at%[3]s)
+    SELECT r.r ->> 0, (r.r ->> 2)::bigint, (r.r ->> 3)::timestamptz%[4]s FROM r WHERE r.r ->> 1 = '0'
+    ON CONFLICT DO NOTHING
+    RETURNING 1)
+SELECT (SELECT count(*) FROM changed) + (SELECT count(*) FROM added)`, s.table(beside), set, names, values)
+}
+
+func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside bool, rows []rea.StateRow) (int, error) {
+	x := stateSQL{t}
+	doing := "fill " + x.table(beside)
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	if err := s.own(ctx); err != nil {
+		return 0, mapError(doing, err)
+	}
+	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`); err != nil {
+		return 0, err
+	}
+	list := make([][]any, len(rows))
+	for i, row := range rows {
+		list[i] = []any{row.ID, row.Was, row.Seq, rea.FormatTime(row.Updated)}
+		for _, value := range row.Values {
+			list[i] = append(list[i], value)
+		}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return 0, err
+	}
+	saved := 0
+	err = s.one(ctx, &saved, x.saveRows(beside), string(text))
+	if sqlState(err) == "55P03" {
+		return 0, fmt.Errorf("rea: %s: %w (%w)", doing, rea.ErrRetry, err)
+	}
+	return saved, mapError(doing, err)
+}
+
+// copyGrants gives the new table what others may do with the old one, beside the roles of REA.
+const copyGrants = `
+DO $$
+DECLARE
+    g record;
+BEGIN
+    FOR g IN SELECT a.privilege_type, a.is_grantable, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+             FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass(%[1]s) AND a.grantee <> c.relowner AND a.privilege_type = 'SELECT' LOOP
+        EXECUTE format('GRANT %%s ON %%s TO %%s', g.privilege_type, to_regclass(%[2]s), g.grantee);
+    END LOOP;
+END
+$$`
+
+// InstallStateTable locks rea.events first: whoever has appended holds ROW EXCLUSIVE on it to the end of his transaction, so
+// that no event of his can be without the trigger and come after what was filled. Not rea.steps beside it: appends take
+// the two in either order. The table comes second and is not waited for long, for its readers may wait to append.
+func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) error {
+	x := stateSQL{t}
+	doing := "make appends keep " + x.table(false)
+	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, `LOCK TABLE rea.events IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+		return err
+	}
+	if built {
+		err := s.run(ctx, doing, `SET LOCAL lock_timeout = '200ms'`,
+			fmt.Sprintf(copyGrants, quoteText(x.table(false)), quoteText(x.table(true))),
+			"DROP TABLE IF EXISTS "+x.table(false),
+			fmt.Sprintf("ALTER TABLE %s RENAME TO %s", x.table(true), quoteName(x.Name)),
+			fmt.Sprintf("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", x.table(false), quoteName(x.beside()+"_pkey"), quoteName(x.Name+"_pkey")))
+		if sqlState(err) == "2BP01" {
+			return fmt.Errorf("%w: something depends on the table, a view most likely: drop that, apply the catalog, and make it again", err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := s.run(ctx, doing, x.mendFunction(), x.keepFunction(), x.trigger(),
+		fmt.Sprintf("REVOKE ALL ON FUNCTION rea.%s(), rea.%s(text, bigint) FROM PUBLIC", quoteName(x.keeper()), quoteName(x.mender())))
+	if err != nil {
+		return err
+	}
+	definition, fingerprint := t.Definition()
+	return mapError(doing, s.db.exec(ctx, `
+INSERT INTO rea.projections (name, mode, aggregate_type, version, definition, fingerprint)
+VALUES ($1, 'inline', $2, $3, $4, $5)
+ON CONFLICT (name) DO UPDATE
+SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = excluded.version, definition = excluded.definition,
+    fingerprint = excluded.fingerprint, made_by = excluded.made_by, made_at = excluded.made_at`,
+		t.Name, t.Of, t.Version, definition, fingerprint))
+}
+
+func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {
+	x := stateSQL{rea.StateTable{Name: name}}
+	doing := "make appends leave " + x.table(false)
+	err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`,
+		fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON rea.events", quoteName(x.keeper())),
+		fmt.Sprintf("DROP FUNCTION IF EXISTS rea.%s(), rea.%s(text, bigint)", quoteName(x.keeper()), quoteName(x.mender())))
+	if err != nil {
+		return err
+	}
+	return mapError(doing, s.db.exec(ctx, `DELETE FROM rea.projections WHERE name = $1`, name))
+}
+
+// viewGone: an inline projection's table is not there any more, and its trigger still is.
+func viewGone(err error) bool {
+	return sqlState(err) == "42P01" && strings.Contains(err.Error(), `"rea_views.`)
+}

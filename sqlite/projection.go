@@ -1,0 +1,229 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// viewPrefix begins the names of projections' tables.
+const viewPrefix = "rea_views_"
+
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// tableOf is the name of a projection's table, beside: of the one that is built beside it.
+func tableOf(t rea.StateTable, beside bool) string {
+	if beside {
+		_, fingerprint := t.Definition()
+		return viewPrefix + t.Name + "." + fingerprint[:8]
+	}
+	return viewPrefix + t.Name
+}
+
+func kindOf(t rea.ColumnType) string {
+	if t == rea.Bigint || t == rea.Boolean {
+		return "INTEGER"
+	}
+	return "TEXT"
+}
+
+// LockProjections does nothing: this transaction has the file's write lock.
+func (s *session) LockProjections(context.Context) error { return nil }
+
+const projectionsSQL = `
+SELECT name, aggregate_type, version, definition, fingerprint
+FROM rea_projections
+WHERE mode = 'inline'
+ORDER BY name`
+
+func (s *session) Projections(ctx context.Context) ([]rea.AppliedProjection, error) {
+	var list []rea.AppliedProjection
+	var p rea.AppliedProjection
+	err := each(ctx, s.db, func() error {
+		list = append(list, p)
+		return nil
+	}, []any{&p.Name, &p.Of, &p.Version, &p.Definition, &p.Fingerprint}, projectionsSQL)
+	return list, s.store.mapError("read the projections", err)
+}
+
+func (s *session) CheckStateTable(ctx context.Context, t rea.StateTable) (rea.TableCheck, error) {
+	table := tableOf(t, false)
+	found := map[string]string{}
+	var name, kind string
+	err := each(ctx, s.db, func() error {
+		found[name] = kind
+		return nil
+	}, []any{&name, &kind}, `SELECT name, type FROM pragma_table_info(?1)`, table)
+	switch {
+	case err != nil:
+		return 0, s.store.mapError("check "+table, err)
+	case len(found) == 0:
+		return rea.TableMissing, nil
+	}
+	recorded := 0
+	if err := one(ctx, s.db, []any{&recorded}, `SELECT count(*) FROM rea_projections WHERE name = ?1`, t.Name); err != nil {
+		return 0, s.store.mapError("check "+table, err)
+	}
+	if recorded == 0 {
+		return rea.TableUnplaced, nil
+	}
+	columns := append([]rea.Column{{Name: "aggregate_id", Type: rea.Text}, {Name: "rea_seq", Type: rea.Bigint}, {Name: "rea_updated_at", Type: rea.Timestamptz}}, t.Columns...)
+	for _, c := range columns {
+		if found[c.Name] != kindOf(c.Type) {
+			return 0, fmt.Errorf("rea: the column %q of %s is not there, or not %s: put it back, or drop the table and apply the catalog again", c.Name, table, kindOf(c.Type))
+		}
+	}
+	return rea.TableWhole, nil
+}
+
+func (s *session) BuildStateTable(ctx context.Context, t rea.StateTable) (err error) {
+	beside := tableOf(t, true)
+	there := false
+	var name string
+	var stale []string
+	err = each(ctx, s.db, func() error {
+		if name == beside {
+			there = true
+		} else {
+			stale = append(stale, name)
+		}
+		return nil
+	}, []any{&name}, `SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, length(?1)) = ?1 AND length(name) = length(?1) + 8
+		AND substr(name, -8) NOT GLOB '*[^0-9a-f]*'`, tableOf(t, false)+".")
+	exec := func(query string) {
+		if err == nil {
+			_, err = s.db.ExecContext(context.WithoutCancel(ctx), query)
+		}
+	}
+	for _, name := range stale {
+		exec("DROP TABLE " + quoteName(name))
+	}
+	if !there {
+		columns := ""
+		for _, c := range t.Columns {
+			columns += quoteName(c.Name) + " " + kindOf(c.Type) + ", "
+		}
+		exec(fmt.Sprintf("CREATE TABLE %s (aggregate_id TEXT NOT NULL PRIMARY KEY, %srea_seq INTEGER NOT NULL, rea_updated_at TEXT NOT NULL) STRICT, WITHOUT ROWID",
+			quoteName(beside), columns))
+	}
+	return s.store.mapError("build "+beside, err)
+}
+
+// stateRowsSQL goes through events_aggregate_seq_key.
+const stateRowsSQL = `
+SELECT a.aggregate_id, coalesce(v.rea_seq, 0),
+       (SELECT max(e.seq) FROM rea_events e WHERE e.aggregate_type = ?1 AND e.aggregate_id = a.aggregate_id)
+FROM (SELECT DISTINCT aggregate_id FROM rea_events WHERE aggregate_type = ?1 AND aggregate_id > ?2 ORDER BY aggregate_id LIMIT ?3) a
+LEFT JOIN %s v ON v.aggregate_id = a.aggregate_id
+ORDER BY a.aggregate_id`
+
+func (s *session) StateRows(ctx context.Context, t rea.StateTable, beside bool, after string, limit int) ([]rea.RowPlace, error) {
+	var list []rea.RowPlace
+	var p rea.RowPlace
+	err := each(ctx, s.db, func() error {
+		list = append(list, p)
+		return nil
+	}, []any{&p.ID, &p.Seq, &p.Last}, fmt.Sprintf(stateRowsSQL, quoteName(tableOf(t, beside))), t.Of, after, limit)
+	return list, s.store.mapError("read "+tableOf(t, beside), err)
+}
+
+func (s *session) SaveStateRows(ctx context.Context, t rea.StateTable, beside bool, rows []rea.StateRow) (saved int, err error) {
+	for _, row := range rows {
+		n, err := s.saveRow(context.WithoutCancel(ctx), t, beside, row)
+		if err != nil {
+			return saved, s.store.mapError("fill "+tableOf(t, beside), err)
+		}
+		saved += n
+	}
+	return saved, nil
+}
+
+func (s *session) saveRow(ctx context.Context, t rea.StateTable, beside bool, row rea.StateRow) (int, error) {
+	args := []any{row.ID, row.Was, row.Seq, rea.FormatTime(row.Updated)}
+	names, values, set := "", "", ""
+	for i, c := range t.Columns {
+		names += ", " + quoteName(c.Name)
+		values += fmt.Sprintf(", ?%d", i+5)
+		set += fmt.Sprintf(", %s = ?%d", quoteName(c.Name), i+5)
+		args = append(args, stored(c.Type, row.Values[i]))
+	}
+	query := fmt.Sprintf("UPDATE %s SET rea_seq = ?3, rea_updated_at = ?4%s WHERE aggregate_id = ?1 AND rea_seq = ?2", quoteName(tableOf(t, beside)), set)
+	if row.Was == 0 {
+		query = fmt.Sprintf("INSERT INTO %s (aggregate_id, rea_seq, rea_updated_at%s) SELECT ?1, ?3, ?4%s WHERE ?2 = 0 ON CONFLICT DO NOTHING", quoteName(tableOf(t, beside)), names, values)
+	}
+	result, err := s.db.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
+// stored is a value as SQLite keeps it: TEXT that an INTEGER column makes a number, 1 and 0.
+func stored(t rea.ColumnType, value *string) any {
+	switch {
+	case value == nil:
+		return nil
+	case t == rea.Boolean:
+		return number(*value == "true")
+	}
+	return *value
+}
+
+func (s *session) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) (err error) {
+	exec := func(query string, args ...any) {
+		if err == nil {
+			_, err = s.db.ExecContext(context.WithoutCancel(ctx), query, args...)
+		}
+	}
+	if built {
+		exec("DROP TABLE IF EXISTS " + quoteName(tableOf(t, false)))
+		exec(fmt.Sprintf("ALTER TABLE %s RENAME TO %s", quoteName(tableOf(t, true)), quoteName(tableOf(t, false))))
+	}
+	definition, fingerprint := t.Definition()
+	exec(`
+INSERT INTO rea_projections (name, mode, aggregate_type, version, definition, fingerprint) VALUES (?1, 'inline', ?2, ?3, ?4, ?5)
+ON CONFLICT (name) DO UPDATE
+SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = excluded.version, definition = excluded.definition,
+    fingerprint = excluded.fingerprint, made_at = excluded.made_at`, t.Name, t.Of, int64(t.Version), definition, fingerprint)
+	return s.store.mapError("make appends keep "+tableOf(t, false), err)
+}
+
+func (s *session) RemoveProjection(ctx context.Context, name string) error {
+	_, err := s.db.ExecContext(context.WithoutCancel(ctx), `DELETE FROM rea_projections WHERE name = ?1`, name)
+	return s.store.mapError("remove the projection "+name, err)
+}
+
+func (s *ownSession) Projections(ctx context.Context) (list []rea.AppliedProjection, err error) {
+	err = s.do(func() error { list, err = s.session.Projections(ctx); return err })
+	return list, err
+}
+
+func (s *ownSession) CheckStateTable(ctx context.Context, t rea.StateTable) (check rea.TableCheck, err error) {
+	err = s.do(func() error { check, err = s.session.CheckStateTable(ctx, t); return err })
+	return check, err
+}
+
+func (s *ownSession) BuildStateTable(ctx context.Context, t rea.StateTable) error {
+	return s.do(func() error { return s.session.BuildStateTable(ctx, t) })
+}
+
+func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside bool, after string, limit int) (list []rea.RowPlace, err error) {
+	err = s.do(func() error { list, err = s.session.StateRows(ctx, t, beside, after, limit); return err })
+	return list, err
+}
+
+func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside bool, rows []rea.StateRow) (saved int, err error) {
+	err = s.do(func() error { saved, err = s.session.SaveStateRows(ctx, t, beside, rows); return err })
+	return saved, err
+}
+
+func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) error {
+	return s.do(func() error { return s.session.InstallStateTable(ctx, t, built) })
+}
+
+func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {
+	return s.do(func() error { return s.session.RemoveProjection(ctx, name) })
+}

@@ -1,0 +1,146 @@
+package rea
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// StateTable is an inline projection as a store keeps it: what each event does to which column, as data. Its text is
+// rea.projections.definition.
+type StateTable struct {
+	Name    string       `json:"name"`
+	Of      string       `json:"of"`
+	Version int          `json:"version"`
+	Columns []Column     `json:"columns"`
+	Retired []string     `json:"retired"` // events that move rea_seq alone, as those do that nothing is said of
+	Events  []StateEvent `json:"events"`
+}
+
+// StateEvent is what a declared event does in its newest form.
+type StateEvent struct {
+	Event   string           `json:"event"`
+	Version int              `json:"version"`
+	Stored  map[string][]int `json:"stored"` // names, old ones too, with the stored versions that are the newest form
+	Changes []ColumnChange   `json:"changes"`
+}
+
+// Names lists the names of Stored.
+func (e StateEvent) Names() []string { return slices.Sorted(maps.Keys(e.Stored)) }
+
+// ColumnChange is an operation on a column: OpSet, OpUnset, OpAdd, OpCount.
+type ColumnChange struct {
+	Column int    `json:"column"` // of StateTable.Columns
+	Kind   string `json:"kind"`
+	Operand
+}
+
+// StateRow is a row of a table of states.
+type StateRow struct {
+	ID      string
+	Was     int64     // rea_seq of the row that is to be replaced; 0: there is none
+	Seq     int64     // rea_seq
+	Updated time.Time // rea_updated_at: CreatedAt of the event with that seq
+	Values  []*string // by column, in the text form of its type; nil: NULL
+}
+
+// Definition gives the table as text, the same for the same declarations, and what it is recognized by.
+func (t StateTable) Definition() (text, fingerprint string) {
+	b, err := marshal(t)
+	if err != nil {
+		panic(err) // literals are in normal form
+	}
+	sum := sha256.Sum256(b)
+	return string(b), hex.EncodeToString(sum[:])
+}
+
+// ReadStateTable undoes Definition.
+func ReadStateTable(definition string) (t StateTable, err error) {
+	if err := json.Unmarshal([]byte(definition), &t); err != nil {
+		return t, fmt.Errorf("rea: read the definition of a projection: %w", err)
+	}
+	return t, nil
+}
+
+// event finds what is done for an event. known is false where nothing is said of it.
+func (t *StateTable) event(e Event) (does *StateEvent, newest, known bool) {
+	for i := range t.Events {
+		if versions, ok := t.Events[i].Stored[e.Type]; ok {
+			return &t.Events[i], slices.Contains(versions, e.Version), true
+		}
+	}
+	return nil, true, false
+}
+
+// Step brings a row from seq e.Seq - 1 to e.Seq. newest is false where e is not in its newest form: then the row
+// stays as it is, until somebody who has the upcasters folds it. A value that a column cannot take is a *ProjectionError
+// without a table. Values are replaced, never changed.
+func (t *StateTable) Step(row *StateRow, e Event) (newest bool, err error) {
+	does, newest, known := t.event(e)
+	if !newest {
+		return false, nil
+	}
+	if known {
+		if err := t.change(row, does, e); err != nil {
+			return true, err
+		}
+	}
+	row.Seq, row.Updated = e.Seq, e.CreatedAt
+	return true, nil
+}
+
+func (t *StateTable) change(row *StateRow, does *StateEvent, e Event) error {
+	e.Type, e.Version = does.Event, does.Version
+	var payload Object
+	values := slices.Clone(row.Values)
+	for _, c := range does.Changes {
+		if payload == nil && len(c.Path) > 0 {
+			if err := json.Unmarshal(e.Payload, &payload); err != nil {
+				return fmt.Errorf("rea: %s seq %d: %w", e.Aggregate, e.Seq, err)
+			}
+		}
+		value, changes, ok := c.of(values[c.Column], e, payload)
+		if !changes {
+			continue
+		}
+		if ok {
+			values[c.Column], ok = t.Columns[c.Column].Type.text(value)
+		}
+		if !ok {
+			return &ProjectionError{Aggregate: e.Aggregate, Projection: t.Name, Column: t.Columns[c.Column].Name,
+				Type: t.Columns[c.Column].Type, Event: e.Type, Seq: e.Seq}
+		}
+	}
+	row.Values = values
+	return nil
+}
+
+// of gives the new value of a column that has the text before.
+func (c ColumnChange) of(before *string, e Event, payload Object) (value json.RawMessage, changes, ok bool) {
+	switch c.Kind {
+	case OpUnset:
+		return nil, true, true
+	case OpCount:
+		value = json.RawMessage("1")
+	default:
+		if value, changes = c.Of(e, payload); !changes {
+			return nil, false, true
+		}
+	}
+	if c.Kind == OpSet {
+		return value, true, true
+	}
+	if isJSONNull(value) {
+		return nil, false, true
+	}
+	var sum json.RawMessage
+	if before != nil {
+		sum = json.RawMessage(*before)
+	}
+	sum, err := AddNumbers(sum, value)
+	return sum, true, err == nil
+}

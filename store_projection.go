@@ -1,0 +1,54 @@
+package rea
+
+import "context"
+
+// ProjectionSession is what a transaction of REA's can do with inline projections.
+type ProjectionSession interface {
+	// LockProjections lets one transaction at a time look at projections and change them; it waits about a second for
+	// another one, which is then ErrRetry. Appends do not wait.
+	LockProjections(ctx context.Context) error
+	// Projections lists what is recorded, by name.
+	Projections(ctx context.Context) ([]AppliedProjection, error)
+	// CheckStateTable says what of a recorded table is there. Columns that are not as declared are an error.
+	CheckStateTable(ctx context.Context, t StateTable) (TableCheck, error)
+	// BuildStateTable makes the table beside the one that is read, unless it is there, and takes away what was built
+	// for another definition.
+	BuildStateTable(ctx context.Context, t StateTable) error
+	// StateRows looks at the next aggregates after an id, in the order of ids, at most limit of them, and says where
+	// each of their rows stands. beside: in the table that was built.
+	StateRows(ctx context.Context, t StateTable, beside bool, after string, limit int) ([]RowPlace, error)
+	// SaveStateRows writes rows whose rea_seq is still Was, and gives their number.
+	SaveStateRows(ctx context.Context, t StateTable, beside bool, rows []StateRow) (int, error)
+	// InstallStateTable makes appends keep the table and records it. built: the table that was built takes the place of
+	// the one that is read. It waits about a second for others, which is then ErrRetry.
+	InstallStateTable(ctx context.Context, t StateTable, built bool) error
+	// RemoveProjection makes appends leave the table alone, and forgets it. The table stays.
+	RemoveProjection(ctx context.Context, name string) error
+}
+
+// AppliedProjection is a row of rea.projections.
+type AppliedProjection struct {
+	Name        string
+	Of          string
+	Version     int
+	Definition  string // see StateTable.Definition
+	Fingerprint string
+}
+
+// TableCheck is what is there of a table of states that should be.
+type TableCheck int
+
+// The answers of CheckStateTable.
+const (
+	TableWhole    TableCheck = iota
+	TableUnkept              // appends do not keep it: its trigger or function is not as it was made
+	TableMissing             // there is none
+	TableUnplaced            // there is one of this name, and it is not recorded
+)
+
+// RowPlace says how far an aggregate's row has come.
+type RowPlace struct {
+	ID   string
+	Seq  int64 // rea_seq; 0: no row
+	Last int64 // of the aggregate's events
+}
