@@ -17,14 +17,23 @@ type Config struct {
 	// Catalog is what Apply applies, and what Append and Load know Go types by (On). The database is held to what was
 	// applied, not to this. Nil: none.
 	Catalog *Catalog
+	// Projections are the followed projections that Run keeps beside those of Catalog.
+	Projections []GoProjection
 	// Logger takes warnings. Nil: slog.Default().
 	Logger *slog.Logger
 	// Attempts is how often Do runs its function at most before it gives up. 0: 20.
 	Attempts int
 	// PageEvents is how many events are read from the database at a time. 0: 500.
 	PageEvents int
-	// PollEvery is how often Follow looks for new events when there were none. 0: 250ms.
+	// PollEvery is how often Follow looks for new events when there were none, and Run when there were none for a while. 0: 250ms.
 	PollEvery time.Duration
+	// RetryAfter is the time until Run tries an event again that a projection has failed on. It doubles with every try, up
+	// to a minute. 0: 1s.
+	RetryAfter time.Duration
+	// StallAfter is after how many tries in vain a projection is stalled. 0: 8.
+	StallAfter int
+
+	runEvents int // in a page of Run
 }
 
 func (c Config) withDefaults() Config {
@@ -37,11 +46,18 @@ func (c Config) withDefaults() Config {
 	if c.Attempts <= 0 {
 		c.Attempts = 20
 	}
+	c.runEvents = c.PageEvents
 	if c.PageEvents <= 0 {
-		c.PageEvents = 500
+		c.PageEvents, c.runEvents = 500, 2_000
 	}
 	if c.PollEvery <= 0 {
 		c.PollEvery = 250 * time.Millisecond
+	}
+	if c.RetryAfter <= 0 {
+		c.RetryAfter = time.Second
+	}
+	if c.StallAfter <= 0 {
+		c.StallAfter = 8
 	}
 	return c
 }

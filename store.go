@@ -48,12 +48,19 @@ type Session interface {
 	// ImportProgress gives what is recorded under the hash of a file, zero where nothing is. In a transaction of
 	// REA's other imports of that file then wait until it ends.
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
+	// Offsets lists what is recorded of followed projections, by name.
+	Offsets(ctx context.Context) ([]ProjectionOffset, error)
+	// EventAt is the id of the event at a position; 0: there is none.
+	EventAt(ctx context.Context, position int64) (id int64, err error)
+	// PositionOf is the position of an event; 0: it has none yet, or there is no such event.
+	PositionOf(ctx context.Context, eventID int64) (position int64, err error)
 }
 
 // OwnSession is a transaction that REA began and therefore ends.
 type OwnSession interface {
 	Session
 	ProjectionSession
+	FollowSession
 	// Import stores lines in their order and gives one result for each. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
 	// Catalogs lists the catalogs that were applied, by number.

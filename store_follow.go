@@ -1,0 +1,94 @@
+package rea
+
+import (
+	"context"
+	"time"
+)
+
+// FollowSession is what a transaction of REA's can do with followed projections.
+type FollowSession interface {
+	// ClaimProjection keeps others from moving a projection until this transaction ends, and gives what is recorded. Where
+	// another transaction has it, ok is false, or with wait, it waits about a second, which is then ErrRetry. A
+	// projection that is not recorded has no name.
+	ClaimProjection(ctx context.Context, name string, wait bool) (p ProjectionOffset, ok bool, err error)
+	// MoveProjection moves the offset from one place to another, and forgets failures. moved is false where it was elsewhere.
+	MoveProjection(ctx context.Context, name, runner string, from, to Offset) (moved bool, err error)
+	// FailProjection records a try in vain of the event after an offset, unless that has moved. After most tries the
+	// projection is stalled.
+	FailProjection(ctx context.Context, name string, from Offset, f Failure, most int) (attempts int, err error)
+	// SetProjection makes a projection running or paused, and forgets when it was to be tried again.
+	SetProjection(ctx context.Context, name, state string) error
+	// SkipEvent adds an event to those that the projection leaves out.
+	SkipEvent(ctx context.Context, name string, s Skipped) error
+
+	// MakeProjection records a projection at position 0.
+	MakeProjection(ctx context.Context, f Followed) error
+	// TableThere reports whether a projection's table is there.
+	TableThere(ctx context.Context, f Followed) (bool, error)
+	// BuildTable makes the table beside the one that is read, unless it is there, and takes away what was built for another
+	// definition.
+	BuildTable(ctx context.Context, f Followed) error
+	// SwitchTable puts the table that was built in the place of the one that is read, if there is one. It waits about a
+	// second for readers, which is then ErrRetry.
+	SwitchTable(ctx context.Context, f Followed) error
+	// ReadStateRows reads the rows of aggregates, in any order; Was and Seq are rea_seq. An aggregate without a row has none.
+	ReadStateRows(ctx context.Context, t StateTable, beside bool, ids []string) ([]StateRow, error)
+	// AddStatistics adds rows to those with the same bucket and dimensions. They are sorted by these.
+	AddStatistics(ctx context.Context, t StatisticsTable, beside bool, rows []StatisticsRow) error
+	// UserSQL gives the transaction to a function of the program's, with the rights and settings that the connection had.
+	UserSQL(ctx context.Context) (SQL, error)
+}
+
+// Offset is how far a followed projection has come.
+type Offset struct {
+	Position int64 // of the last event that is in the table; 0: none
+	EventID  int64 // of the event at that position; 0: none
+}
+
+// ProjectionOffset is what is recorded of a followed projection.
+type ProjectionOffset struct {
+	Name        string
+	Kind        string
+	Version     int
+	Fingerprint string
+	Offset
+	UpdatedAt time.Time // when the offset moved last
+	Runner    string    // who moved it
+	State     string    // StateRunning, StatePaused, StateStalled
+	Waits     bool      // the next try is not due yet
+	Failed    Failure   // on the event after the offset
+	Skipped   []Skipped // by position
+}
+
+// Failure is why a projection does not go on.
+type Failure struct {
+	Position int64         // of the event that it fails on; 0: it does not fail
+	Error    string        // why
+	Attempts int           // in vain so far
+	Since    time.Time     // of the first of them
+	NextTry  time.Time     // zero: none
+	Delay    time.Duration // from now to the next try, to be recorded
+}
+
+// Skipped is an event that a projection leaves out.
+type Skipped struct {
+	Position int64  `json:"position"`
+	Error    string `json:"error"` // on which it was skipped
+	By       string `json:"by"`
+	At       string `json:"at"` // as TimeLayout
+}
+
+// The states of a followed projection.
+const (
+	StateRunning = "running" // whenever somebody runs it
+	StatePaused  = "paused"  // until it is resumed
+	StateStalled = "stalled" // at an event that it fails on: until a retry or a skip
+)
+
+// StatisticsRow is a row of a table of statistics, or what is to be added to one.
+type StatisticsRow struct {
+	Bucket time.Time
+	Local  string    // the bucket in its zone, with the offset from UTC
+	By     []string  // the dimensions
+	Values []*string // the measures, in the text form of their type; nil: NULL
+}
