@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 )
 
 // applyPage brings a projection's table forward by a page of the feed. Events of skipped are left out.
@@ -164,7 +162,7 @@ func (a *Archive) statistics(t *StatisticsTable, skipped map[int64]bool, page []
 		if err != nil {
 			return nil, programs(err)
 		}
-		key := row.Bucket.UTC().Format(time.RFC3339) + "\x00" + strings.Join(row.By, "\x00")
+		key := row.key()
 		sum := sums[key]
 		if sum == nil {
 			row.Local = row.Bucket.Format("2006-01-02T15:04:05-07:00")

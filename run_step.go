@@ -166,7 +166,7 @@ func (p ProjectionOffset) skips() map[int64]bool {
 }
 
 // checkOffset compares an offset with the feed.
-func checkOffset(ctx context.Context, session OwnSession, name string, at Offset) error {
+func checkOffset(ctx context.Context, session Session, name string, at Offset) error {
 	if at.Position == 0 {
 		return nil
 	}

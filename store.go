@@ -11,6 +11,8 @@ import (
 type Store interface {
 	// Begin starts a transaction that belongs to REA.
 	Begin(ctx context.Context) (OwnSession, error)
+	// Snapshot calls fn with a view in which nothing changes, and nothing can be written.
+	Snapshot(ctx context.Context, fn func(SnapshotSession) error) error
 	// Autocommit gives a session in which every call is a transaction of its own.
 	Autocommit() Session
 	// Pass gives positions to committed events, at most limit of them, and returns how many.

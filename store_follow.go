@@ -35,8 +35,35 @@ type FollowSession interface {
 	ReadStateRows(ctx context.Context, t StateTable, beside bool, ids []string) ([]StateRow, error)
 	// AddStatistics adds rows to those with the same bucket and dimensions. They are sorted by these.
 	AddStatistics(ctx context.Context, t StatisticsTable, beside bool, rows []StatisticsRow) error
+
+	// Dependents lists what depends on a projection's table, for people.
+	Dependents(ctx context.Context, f Followed) ([]string, error)
+	// BeginRebuild makes the table beside the one that is read, and records a rebuild at position 0, unless both are there
+	// for this definition and anew is false.
+	BeginRebuild(ctx context.Context, f Followed, anew bool) error
+	// ClaimRebuild keeps others from moving a rebuild until this transaction ends. It waits about a second, which is then
+	// ErrRetry. there is false where no rebuild of this definition is recorded.
+	ClaimRebuild(ctx context.Context, f Followed) (at Offset, there bool, err error)
+	// MoveRebuild moves the offset of a rebuild that was claimed.
+	MoveRebuild(ctx context.Context, name string, from, to Offset) error
+	// FinishRebuild switches the table, records the definition and the offset, forgets failures and the rebuild. Of a Go
+	// projection there is no table. It waits a moment for readers, which is then ErrRetry.
+	FinishRebuild(ctx context.Context, f Followed, at Offset, runner string) error
 	// UserSQL gives the transaction to a function of the program's, with the rights and settings that the connection had.
 	UserSQL(ctx context.Context) (SQL, error)
+}
+
+// SnapshotSession reads the tables of projections.
+type SnapshotSession interface {
+	Session
+	// Projections, StateRows: see ProjectionSession. ReadStateRows: see FollowSession.
+	Projections(ctx context.Context) ([]AppliedProjection, error)
+	StateRows(ctx context.Context, t StateTable, beside bool, after string, limit int) ([]RowPlace, error)
+	ReadStateRows(ctx context.Context, t StateTable, beside bool, ids []string) ([]StateRow, error)
+	// StateIDs lists the aggregates after an id that have a row, in the order of ids.
+	StateIDs(ctx context.Context, t StateTable, after string, limit int) ([]string, error)
+	// Statistics reads a whole table.
+	Statistics(ctx context.Context, t StatisticsTable) ([]StatisticsRow, error)
 }
 
 // Offset is how far a followed projection has come.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/realtime-event-archive/rea"
 )
 
@@ -161,4 +163,41 @@ func (s *ownSession) AddStatistics(ctx context.Context, t rea.StatisticsTable, b
 		return err
 	}
 	return mapError(doing, s.db.exec(ctx, addStatistics(t, x.table(beside)), string(text)))
+}
+
+func (s *ownSession) StateIDs(ctx context.Context, t rea.StateTable, after string, limit int) (ids []string, err error) {
+	x := stateSQL{t}
+	var id string
+	err = each(ctx, s.db, func() error { ids = append(ids, id); return nil }, []any{&id},
+		"SELECT v.aggregate_id FROM "+x.table(false)+" v WHERE v.aggregate_id > $1 ORDER BY v.aggregate_id LIMIT $2", after, limit)
+	return ids, mapError("read the rows of "+t.Name, err)
+}
+
+func (s *ownSession) Statistics(ctx context.Context, t rea.StatisticsTable) (list []rea.StatisticsRow, err error) {
+	var row rea.StatisticsRow
+	by, values := make([]string, len(t.By)), make([]*string, len(t.Measures))
+	columns, dest := "v.bucket, v.bucket_local", []any{&row.Bucket, &row.Local}
+	for i, d := range t.By {
+		columns += ", v." + quoteName(d.Name)
+		dest = append(dest, &by[i])
+	}
+	for i, m := range t.Measures {
+		columns += ", v." + quoteName(m.Name) + "::text"
+		dest = append(dest, &values[i])
+	}
+	err = each(ctx, s.db, func() error {
+		row.By, row.Values = append([]string(nil), by...), append([]*string(nil), values...)
+		list = append(list, row)
+		return nil
+	}, dest, "SELECT "+columns+" FROM "+followedSQL{rea.Followed{Name: t.Name}}.table(false)+" v")
+	return list, mapError("read "+t.Name, err)
+}
+
+func (s *store) Snapshot(ctx context.Context, fn func(rea.SnapshotSession) error) error {
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return mapError("begin", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	return fn(&ownSession{session: session{store: s, db: pgxConn{tx}}, tx: tx})
 }

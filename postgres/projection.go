@@ -257,11 +257,32 @@ BEGIN
 END
 $$`
 
+// copyComments gives the new table the comments and the owner of the old one.
+const copyComments = `
+DO $$
+DECLARE
+    old regclass := to_regclass(%[1]s);
+    new regclass := to_regclass(%[2]s);
+    o record;
+BEGIN
+    IF obj_description(old, 'pg_class') IS NOT NULL THEN
+        EXECUTE format('COMMENT ON TABLE %%s IS %%L', new, obj_description(old, 'pg_class'));
+    END IF;
+    FOR o IN SELECT n.attname, col_description(old, a.attnum) AS comment FROM pg_attribute a JOIN pg_attribute n ON n.attrelid = new AND n.attname = a.attname
+             WHERE a.attrelid = old AND a.attnum > 0 AND col_description(old, a.attnum) IS NOT NULL LOOP
+        EXECUTE format('COMMENT ON COLUMN %%s.%%I IS %%L', new, o.attname, o.comment);
+    END LOOP;
+    FOR o IN SELECT r.rolname FROM pg_class c JOIN pg_class n ON n.oid = new JOIN pg_roles r ON r.oid = c.relowner WHERE c.oid = old AND c.relowner <> n.relowner LOOP
+        EXECUTE format('ALTER TABLE %%s OWNER TO %%I', new, o.rolname);
+    END LOOP;
+END
+$$`
+
 // switchTable puts the table that was built in the place of the one that is read, and does not wait long for its readers.
 func (s *ownSession) switchTable(ctx context.Context, doing, name, beside string) error {
 	table, built := "rea_views."+quoteName(name), "rea_views."+quoteName(beside)
 	err := s.run(ctx, doing, `SET LOCAL lock_timeout = '200ms'`,
-		fmt.Sprintf(copyGrants, quoteText(table), quoteText(built)),
+		fmt.Sprintf(copyGrants, quoteText(table), quoteText(built)), fmt.Sprintf(copyComments, quoteText(table), quoteText(built)),
 		"DROP TABLE IF EXISTS "+table,
 		fmt.Sprintf("ALTER TABLE %s RENAME TO %s", built, quoteName(name)),
 		fmt.Sprintf("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", table, quoteName(beside+"_pkey"), quoteName(name+"_pkey")))

@@ -121,3 +121,44 @@ func (s *session) AddStatistics(ctx context.Context, t rea.StatisticsTable, besi
 	}
 	return nil
 }
+
+func (s *session) StateIDs(ctx context.Context, t rea.StateTable, after string, limit int) (ids []string, err error) {
+	var id string
+	err = each(ctx, s.db, func() error { ids = append(ids, id); return nil }, []any{&id},
+		"SELECT aggregate_id FROM "+quoteName(tableOf(t, false))+" WHERE aggregate_id > ?1 ORDER BY aggregate_id LIMIT ?2", after, int64(limit))
+	return ids, s.store.mapError("read "+tableOf(t, false), err)
+}
+
+func (s *session) Statistics(ctx context.Context, t rea.StatisticsTable) (list []rea.StatisticsRow, err error) {
+	table := viewPrefix + t.Name
+	var row rea.StatisticsRow
+	var bucket string
+	by, values := make([]string, len(t.By)), make([]*string, len(t.Measures))
+	columns, dest := "bucket, bucket_local", []any{&bucket, &row.Local}
+	for i, d := range t.By {
+		columns += ", " + quoteName(d.Name)
+		dest = append(dest, &by[i])
+	}
+	for i, m := range t.Measures {
+		columns += ", CAST(" + quoteName(m.Name) + " AS TEXT)"
+		dest = append(dest, &values[i])
+	}
+	err = each(ctx, s.db, func() error {
+		row.Bucket, row.By, row.Values = moment(bucket), append([]string(nil), by...), append([]*string(nil), values...)
+		list = append(list, row)
+		return nil
+	}, dest, "SELECT "+columns+" FROM "+quoteName(table))
+	return list, s.store.mapError("read "+table, err)
+}
+
+func (s *store) Snapshot(ctx context.Context, fn func(rea.SnapshotSession) error) error {
+	if err := s.reader.still(); err != nil {
+		return err
+	}
+	tx, err := s.reader.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return s.mapError("begin", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	return fn(&session{store: s, db: tx})
+}
