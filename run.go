@@ -118,6 +118,7 @@ type trouble struct {
 	runner *runner
 	doing  string
 	delay  time.Duration // 0: there is none
+	said   bool
 }
 
 // wait says the first error, and waits longer from one to the next.
@@ -127,6 +128,7 @@ func (t *trouble) wait(ctx context.Context, err error) {
 	}
 	if t.delay == 0 {
 		if !errors.Is(err, ErrRetry) {
+			t.said = true
 			t.runner.archive.config.Logger.Warn("rea: will be tried again", "what", t.doing, "error", errorText(err))
 		}
 		t.delay = firstTrouble
@@ -136,10 +138,10 @@ func (t *trouble) wait(ctx context.Context, err error) {
 }
 
 func (t *trouble) over() {
-	if t.delay > firstTrouble {
+	if t.said {
 		t.runner.archive.config.Logger.Info("rea: goes on", "what", t.doing)
 	}
-	t.delay = 0
+	t.delay, t.said = 0, false
 }
 
 // errorText is what is logged and recorded of an error.

@@ -67,7 +67,8 @@ func (s *session) stepMissing(ctx context.Context, t rea.StateTable, row *rea.St
 // stateRow reads a row; none has seq 0.
 func (s *session) stateRow(ctx context.Context, t rea.StateTable, table, id string) (rea.StateRow, error) {
 	row := rea.StateRow{ID: id, Values: make([]*string, len(t.Columns))}
-	query, dest := "SELECT rea_seq", []any{&row.Seq}
+	updated := ""
+	query, dest := "SELECT rea_seq, rea_updated_at", []any{&row.Seq, &updated}
 	for i, c := range t.Columns {
 		query += ", CAST(" + quoteName(c.Name) + " AS TEXT)"
 		dest = append(dest, &row.Values[i])
@@ -76,7 +77,7 @@ func (s *session) stateRow(ctx context.Context, t rea.StateTable, table, id stri
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, nil
 	}
-	row.Was = row.Seq
+	row.Was, row.Updated = row.Seq, moment(updated)
 	for i, c := range t.Columns {
 		if v := row.Values[i]; c.Type == rea.Boolean && v != nil {
 			text := map[string]string{"1": "true"}[*v]
