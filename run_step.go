@@ -118,28 +118,24 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if at.Failed.Attempts > 0 {
 		size = 1
 	}
-	page, _, err := session.Page(ctx, Filter{}, at.Position, size)
+	page, to, err := f.archive.pageOf(ctx, session, f.Followed, at.Offset, size)
 	if err != nil {
 		return 0, err
 	}
-	if len(page) == 0 {
+	if to == at.Offset {
 		f.known = at.Position
 		return 0, nil
 	}
-	f.trying = len(page)
+	f.trying = int(to.Position - at.Position)
 	if err := f.archive.applyPage(ctx, session, f.Followed, false, at.skips(), page); err != nil {
-		if len(page) > 1 {
-			return 0, err
-		}
-		return 0, &failure{at: at, event: page[0], err: err}
+		return 0, failed(at, page, f.trying, err)
 	}
-	to := Offset{Position: page[len(page)-1].Position, EventID: page[len(page)-1].ID}
 	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
 		return 0, cmp.Or(err, errElsewhere)
 	}
 	if err := session.Commit(ctx); err != nil {
-		if len(page) == 1 && !f.passing(err) {
-			err = &failure{at: at, event: page[0], err: err}
+		if !f.passing(err) {
+			err = failed(at, page, f.trying, err)
 		}
 		return 0, err
 	}
@@ -147,10 +143,41 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 		f.archive.config.Logger.Info("rea: a projection goes on", "projection", f.Name, "position", to.Position)
 	}
 	f.verified, f.known = to, -1
-	if len(page) < size { // the head was near
+	if f.trying < size { // the head was near
 		f.known = to.Position
 	}
-	return len(page), nil
+	return f.trying, nil
+}
+
+// failed names the event, where one alone was tried.
+func failed(at ProjectionOffset, page []Event, tried int, err error) error {
+	if tried == 1 && len(page) == 1 {
+		return &failure{at: at, event: page[0], err: err}
+	}
+	return err
+}
+
+// pageOf looks at the next positions after an offset, at most size of them. It gives the events that the projection may need, and
+// how far it has looked; the same offset, at the head.
+func (a *Archive) pageOf(ctx context.Context, session Session, f Followed, from Offset, size int) (page []Event, to Offset, err error) {
+	filter := Filter{}
+	switch {
+	case f.Kind == KindState && len(a.config.Catalog.types) > 1:
+		filter.Type = f.Of
+	case f.Kind == KindStatistics && len(f.Statistics.On) == 1:
+		filter.Event, filter.Catalog = f.Statistics.On[0], a.config.Catalog
+	}
+	page, last, err := session.Page(ctx, filter, from.Position, size)
+	if err != nil || last == from.Position {
+		return nil, from, err
+	}
+	to.Position = last
+	if len(page) > 0 && page[len(page)-1].Position == last {
+		to.EventID = page[len(page)-1].ID
+		return page, to, nil
+	}
+	to.EventID, err = session.EventAt(ctx, last)
+	return page, to, err
 }
 
 // skips are the positions that are left out.

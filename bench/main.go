@@ -55,12 +55,15 @@ func (b *bench) groups() []group {
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},
 		{"feed/32", with(b.feed, 32)},
+		{"project/8", with(b.projected, 8)},
+		{"project/32", with(b.projected, 32)},
 		{"page", b.page},
 		{"load/1000", with(b.load, 1_000)},
 		{"load/10000", with(b.load, 10_000)},
 		{"sqlite/1", with(b.sqlite, 1)},
 		{"sqlite/32", with(b.sqlite, 32)},
 		{"backlog", b.backlog},
+		{"project", b.project},
 	}
 }
 

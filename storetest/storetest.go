@@ -61,7 +61,7 @@ func Run(t *testing.T, d *Door) {
 	clauses := slices.Concat(immutable, sequence, transactions, refusals, retries, keys, order, following, times,
 		numbers, texts, sizes, names, imports, progress, moments, answers, migrations, crashes, model, machines, machineModels, followed, followedFailing, followedRebuilds, followedShapes, inline, inlineChanges, inlineRaces, inlineModels)
 	if d.Concurrent {
-		clauses = slices.Concat(clauses, sequenceRaces, orderRaces)
+		clauses = slices.Concat(clauses, sequenceRaces, orderRaces, followedRaces)
 	}
 	for _, c := range clauses {
 		t.Run(c.name, func(t *testing.T) {
