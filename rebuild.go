@@ -115,7 +115,7 @@ func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed,
 	if err := checkOffset(ctx, session, f.Name, from); err != nil {
 		return 0, err
 	}
-	page, to, err := a.pageOf(ctx, session, f, from, a.config.runEvents)
+	page, to, err := session.FollowPage(ctx, a.filter(f), from, a.config.runEvents)
 	if err != nil || to == from {
 		return from.Position, err
 	}

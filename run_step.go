@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -118,7 +120,7 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if at.Failed.Attempts > 0 {
 		size = 1
 	}
-	page, to, err := f.archive.pageOf(ctx, session, f.Followed, at.Offset, size)
+	page, to, err := session.FollowPage(ctx, f.archive.filter(f.Followed), at.Offset, size)
 	if err != nil {
 		return 0, err
 	}
@@ -157,27 +159,19 @@ func failed(at ProjectionOffset, page []Event, tried int, err error) error {
 	return err
 }
 
-// pageOf looks at the next positions after an offset, at most size of them. It gives the events that the projection may need, and
-// how far it has looked; the same offset, at the head.
-func (a *Archive) pageOf(ctx context.Context, session Session, f Followed, from Offset, size int) (page []Event, to Offset, err error) {
-	filter := Filter{}
-	switch {
-	case f.Kind == KindState && len(a.config.Catalog.types) > 1:
-		filter.Type = f.Of
-	case f.Kind == KindStatistics && len(f.Statistics.On) == 1:
-		filter.Event, filter.Catalog = f.Statistics.On[0], a.config.Catalog
+// filter is what a projection may need.
+func (a *Archive) filter(f Followed) (filter FollowFilter) {
+	switch f.Kind {
+	case KindState:
+		filter.Lean, filter.Attributes = true, f.State.takesAttributes()
+		if len(a.config.Catalog.types) > 1 {
+			filter.Type = f.Of
+		}
+	case KindStatistics:
+		filter.Lean, filter.Events = true, slices.Sorted(maps.Keys(f.Statistics.events))
+		filter.Attributes = slices.ContainsFunc(f.Statistics.By, func(d Dimension) bool { return d.carried() })
 	}
-	page, last, err := session.Page(ctx, filter, from.Position, size)
-	if err != nil || last == from.Position {
-		return nil, from, err
-	}
-	to.Position = last
-	if len(page) > 0 && page[len(page)-1].Position == last {
-		to.EventID = page[len(page)-1].ID
-		return page, to, nil
-	}
-	to.EventID, err = session.EventAt(ctx, last)
-	return page, to, err
+	return filter
 }
 
 // skips are the positions that are left out.

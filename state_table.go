@@ -154,3 +154,15 @@ func (c ColumnChange) of(before *string, e Event, payload Object) (value json.Ra
 	}
 	return value, true, err == nil
 }
+
+// takesAttributes reports whether a column takes what an event carries beside type, place, payload and time.
+func (t *StateTable) takesAttributes() bool {
+	for _, e := range t.Events {
+		for _, c := range e.Changes {
+			if c.carried() {
+				return true
+			}
+		}
+	}
+	return false
+}

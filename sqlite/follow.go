@@ -159,3 +159,16 @@ func (u userSQL) classed(err error) error {
 	}
 	return err
 }
+
+// FollowPage: a position is the id of its event.
+func (s *session) FollowPage(ctx context.Context, filter rea.FollowFilter, from rea.Offset, limit int) ([]rea.Event, rea.Offset, error) {
+	f := rea.Filter{Type: filter.Type}
+	if len(filter.Events) == 1 {
+		f.Event = filter.Events[0]
+	}
+	page, last, err := s.Page(ctx, f, from.Position, limit)
+	if err != nil || last == from.Position {
+		return nil, from, err
+	}
+	return page, rea.Offset{Position: last, EventID: last}, nil
+}
