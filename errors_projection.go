@@ -16,11 +16,11 @@ type ProjectionError struct {
 
 func (e *ProjectionError) Error() string {
 	if e.Table == "" {
-		return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of the projection %s cannot take what %s says: give the column another type in the catalog, or skip the event",
+		return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of the projection %s cannot take what %s says: give the column another type in the catalog",
 			e.Aggregate, e.Seq, clip(e.Column), e.Type, clip(e.Projection), clip(e.Event))
 	}
-	return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of %s cannot take what %s says: give the event another value, or the column another type in the catalog",
-		e.Aggregate, e.Seq, clip(e.Column), e.Type, clip(e.Table), clip(e.Event))
+	return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of the projection %s cannot take what %s says: give the event another value, or the column another type in the catalog",
+		e.Aggregate, e.Seq, clip(e.Column), e.Type, clip(e.Projection), clip(e.Event))
 }
 
 // Is reports whether target is ErrProjection.

@@ -24,10 +24,11 @@ type StateTable struct {
 
 // StateEvent is what a declared event does in its newest form.
 type StateEvent struct {
-	Event   string           `json:"event"`
-	Version int              `json:"version"`
-	Stored  map[string][]int `json:"stored"` // names, old ones too, with the stored versions that are the newest form
-	Changes []ColumnChange   `json:"changes"`
+	Event     string           `json:"event"`
+	Version   int              `json:"version"`
+	Stored    map[string][]int `json:"stored"` // names, old ones too, with the stored versions that are the newest form
+	Changes   []ColumnChange   `json:"changes"`
+	Upcasting string           `json:"upcasting,omitempty"` // see EventType.Upcasting
 }
 
 // Names lists the names of Stored.

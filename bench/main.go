@@ -1,7 +1,7 @@
 // Command bench measures REA against what the same database does without it: each path against its limit, the
 // plainest statement that does the same work, in slices of one run that alternate between the two.
 //
-//	go run ./bench                  # everything, some five minutes
+//	go run ./bench                  # everything, some seven minutes
 //	go run ./bench -short           # the same with short slices, less than a minute, and unsteady
 //	go run ./bench -only 'append'   # groups whose name matches
 //	go run ./bench -json            # one JSON object a line: the machine first, then each row
@@ -51,6 +51,8 @@ func (b *bench) groups() []group {
 		{"append/32", with(b.appends, 32)},
 		{"machine/1", with(b.machines, 1)},
 		{"machine/8", with(b.machines, 8)},
+		{"inline/1", with(b.inline, 1)},
+		{"inline/32", with(b.inline, 32)},
 		{"batch", b.batch},
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},
@@ -58,10 +60,13 @@ func (b *bench) groups() []group {
 		{"project/8", with(b.projected, 8)},
 		{"project/32", with(b.projected, 32)},
 		{"page", b.page},
+		{"load/10", with(b.load, 10)},
 		{"load/1000", with(b.load, 1_000)},
 		{"load/10000", with(b.load, 10_000)},
 		{"sqlite/1", with(b.sqlite, 1)},
 		{"sqlite/32", with(b.sqlite, 32)},
+		{"apply/postgres", b.applyPostgres},
+		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
 		{"project", b.project},
 	}
