@@ -25,6 +25,8 @@ type Config struct {
 	// PostgreSQL), which the goroutines that share it then use one after the other, or else in a transaction
 	// of its own. Appends of other types stay as they are.
 	Inline []Inline
+	// Projections are the followed projections that Run keeps beside those of Catalog.
+	Projections []GoProjection
 	// Logger takes warnings. Nil: slog.Default().
 	Logger *slog.Logger
 	// Attempts is how often Do runs its function at most before it gives up. 0: 20.
@@ -33,8 +35,15 @@ type Config struct {
 	PageEvents int
 	// NoSnapshots keeps Load from storing snapshots in passing. Those that are there are used all the same.
 	NoSnapshots bool
-	// PollEvery is how often Follow looks for new events when there were none. 0: 250ms.
+	// PollEvery is how often Follow looks for new events when there were none, and Run when there were none for a while. 0: 250ms.
 	PollEvery time.Duration
+	// RetryAfter is the time until Run tries an event again that a projection has failed on. It doubles with every try, up
+	// to a minute. 0: 1s.
+	RetryAfter time.Duration
+	// StallAfter is after how many tries in vain a projection is stalled. 0: 8.
+	StallAfter int
+
+	runEvents int // in a page of Run
 }
 
 func (c Config) withDefaults() Config {
@@ -47,11 +56,18 @@ func (c Config) withDefaults() Config {
 	if c.Attempts <= 0 {
 		c.Attempts = 20
 	}
+	c.runEvents = c.PageEvents
 	if c.PageEvents <= 0 {
-		c.PageEvents = 500
+		c.PageEvents, c.runEvents = 500, 2_000
 	}
 	if c.PollEvery <= 0 {
 		c.PollEvery = 250 * time.Millisecond
+	}
+	if c.RetryAfter <= 0 {
+		c.RetryAfter = time.Second
+	}
+	if c.StallAfter <= 0 {
+		c.StallAfter = 8
 	}
 	return c
 }

@@ -34,8 +34,10 @@ var (
 	ErrHole error = refusal("hole")
 	// ErrNewerSchema: the database was migrated by a newer REA; this one may read and not write (SQLSTATE RE009).
 	ErrNewerSchema error = refusal("newer_schema")
-	// ErrProjection: an inline projection cannot take what an event says (SQLSTATE RE010).
+	// ErrProjection: a projection cannot take what an event says (SQLSTATE RE010).
 	ErrProjection error = refusal("projection")
+	// ErrNeedsRebuild: a followed projection does not go on from where it is; a rebuild helps.
+	ErrNeedsRebuild error = refusal("needs_rebuild")
 	// ErrNoSchema: the database has no REA schema, or an older one than this program needs.
 	ErrNoSchema error = refusal("no_schema")
 	// ErrNotFound: the aggregate has no events, or did not exist at the moment asked for.
@@ -56,7 +58,7 @@ var (
 func Code(err error) string {
 	for _, class := range []error{
 		ErrConflict, ErrIllegalStep, ErrUnknownType, ErrUnknownStatus, ErrKeyReused, ErrBadPayload, ErrLimit, ErrImmutable, ErrHole,
-		ErrNewerSchema, ErrProjection, ErrNoSchema, ErrNotFound, ErrNoSuchSeq, ErrRetry, ErrReadOnly, ErrNotConfirmed,
+		ErrNewerSchema, ErrProjection, ErrNeedsRebuild, ErrNoSchema, ErrNotFound, ErrNoSuchSeq, ErrRetry, ErrReadOnly, ErrNotConfirmed,
 	} {
 		if errors.Is(err, class) {
 			return string(class.(refusal))

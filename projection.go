@@ -1,21 +1,33 @@
 package rea
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
-// Projection declares a table that is computed from events. An inline one is kept in the transaction of each append:
-// one row per aggregate, with aggregate_id, the columns, rea_seq and rea_updated_at (created_at of the event with that
-// seq). It is rea_views.NAME on PostgreSQL, rea_views_NAME on SQLite.
+// Projection declares a table that is computed from events: rea_views.NAME on PostgreSQL, rea_views_NAME on SQLite.
+//
+// With Of it is a table of states: one row per aggregate, with aggregate_id, the columns, rea_seq and rea_updated_at
+// (created_at of the event with that seq). An inline one is kept in the transaction of each append, the others by
+// Archive.Run. With On it is a table of statistics, which Archive.Run keeps: one row per bucket of time and
+// dimensions, with bucket (its start), bucket_local (that in its zone, as text), the dimensions and the measures.
 type Projection struct {
 	Name    string // at most MaxProjectionBytes bytes, no .
+	Version int    // raising it says that the table has to be built anew: after a change of an upcaster, say; 0: 1
+
 	Of      string // the aggregate type
-	Inline  bool   // what is not inline is not built by this version of REA
-	Version int    // raising it builds the table anew: after a change of an upcaster, say; 0: 1
+	Inline  bool
 	Columns []Column
+
+	On       []string      // event types, by their present names
+	Every    time.Duration // the length of a bucket, by created_at: a part of an hour in minutes, or of a day in hours; 0: 1h
+	Zone     string        // of the buckets, such as Asia/Kolkata; "": UTC
+	By       []Dimension
+	Measures []Measure
 }
 
 // Column is a column of a table of states: the field of the state that has its name. Absent and null are NULL.
@@ -44,6 +56,10 @@ func (c *Catalog) WithProjections(projections ...Projection) (*Catalog, error) {
 	names := map[string]string{}
 	for _, p := range projections {
 		p.Columns, p.Version = slices.Clone(p.Columns), max(p.Version, 1)
+		if len(p.On) > 0 {
+			p.On, p.By, p.Measures = slices.Clone(p.On), slices.Clone(p.By), slices.Clone(p.Measures)
+			p.Every, p.Zone = cmp.Or(p.Every, time.Hour), cmp.Or(p.Zone, "UTC")
+		}
 		problem := func(key, text string) {
 			problems = append(problems, CatalogProblem{Projection: p.Name, Key: key, Text: text})
 		}
@@ -71,7 +87,8 @@ func (c *Catalog) Projections() []Projection {
 	}
 	list := slices.Clone(c.projections)
 	for i := range list {
-		list[i].Columns = slices.Clone(list[i].Columns)
+		p := &list[i]
+		p.Columns, p.On, p.By, p.Measures = slices.Clone(p.Columns), slices.Clone(p.On), slices.Clone(p.By), slices.Clone(p.Measures)
 	}
 	return list
 }
@@ -82,8 +99,12 @@ func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) 
 	} else if strings.Contains(p.Name, ".") {
 		problem("", "has a . in its name, as tables have that are being built")
 	}
-	if !p.Inline {
-		problem("mode", "is not inline: others are not built by this version of REA")
+	if len(p.On) > 0 {
+		if p.Of != "" || p.Inline || len(p.Columns) > 0 {
+			problem("on", "is a table of statistics: it has no type, no columns of a state, and is not inline")
+			return
+		}
+		c.checkStatistics(p, problem)
 		return
 	}
 	if c.types[p.Of] == nil {
@@ -114,7 +135,7 @@ func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) 
 	}
 	for _, e := range c.types[p.Of].Type.Events {
 		if e.Fold != nil && len(e.Operations) == 0 || e.typed != nil && e.typed.fold != nil {
-			problem("", fmt.Sprintf("%s is folded by a function: the database can keep an inline table by operations alone (set, unset, add, count)", clip(e.Name)))
+			problem("", fmt.Sprintf("%s is folded by a function: a table of states is kept by operations alone (set, unset, add, count)", clip(e.Name)))
 		}
 	}
 }
@@ -128,8 +149,11 @@ func (c *Catalog) checkColumn(p Projection, column Column, problem func(key, tex
 			problem(column.Name, fmt.Sprintf("the column %s: %s: %s", clip(column.Name), clip(change.event), text))
 		}
 		switch op := change.Operation; {
+		case (op.Kind == OpAppend || op.Kind == OpRemove) && p.Inline:
+			bad(op.Kind + " changes a list, which an inline table cannot keep: leave the column out, or let the table be followed")
+		case (op.Kind == OpAppend || op.Kind == OpRemove) && column.Type != JSONB:
+			bad(fmt.Sprintf("%s needs a column of type jsonb, not %s", op.Kind, column.Type))
 		case op.Kind == OpAppend || op.Kind == OpRemove:
-			bad(op.Kind + " changes a list, which an inline table cannot keep: leave the column out")
 		case (op.Kind == OpAdd || op.Kind == OpCount) && column.Type != Numeric && column.Type != Bigint:
 			bad(fmt.Sprintf("%s needs a column of type numeric or bigint, not %s", op.Kind, column.Type))
 		case op.Kind == OpUnset || op.Kind == OpCount:
@@ -205,7 +229,9 @@ func joinTypes() string {
 func (c *Catalog) StateTables() []StateTable {
 	var tables []StateTable
 	for _, p := range c.Projections() {
-		tables = append(tables, c.stateTable(p))
+		if p.Inline {
+			tables = append(tables, c.stateTable(p))
+		}
 	}
 	return tables
 }

@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// StateTable is an inline projection as a store keeps it: what each event does to which column, as data. Its text is
+// StateTable is a table of states as a store keeps it: what each event does to which column, as data. Its text is
 // rea.projections.definition.
 type StateTable struct {
 	Name    string       `json:"name"`
 	Of      string       `json:"of"`
+	Mode    string       `json:"mode,omitempty"` // "followed"; "": inline
 	Version int          `json:"version"`
 	Columns []Column     `json:"columns"`
 	Retired []string     `json:"retired"` // events that move rea_seq alone, as those do that nothing is said of
@@ -33,7 +34,7 @@ type StateEvent struct {
 // Names lists the names of Stored.
 func (e StateEvent) Names() []string { return slices.Sorted(maps.Keys(e.Stored)) }
 
-// ColumnChange is an operation on a column: OpSet, OpUnset, OpAdd, OpCount.
+// ColumnChange is an operation on a column. OpAppend and OpRemove are those of followed tables.
 type ColumnChange struct {
 	Column int    `json:"column"` // of StateTable.Columns
 	Kind   string `json:"kind"`
@@ -135,13 +136,34 @@ func (c ColumnChange) of(before *string, e Event, payload Object) (value json.Ra
 	if c.Kind == OpSet {
 		return value, true, true
 	}
-	if isJSONNull(value) {
-		return nil, false, true
-	}
-	var sum json.RawMessage
+	var was json.RawMessage
 	if before != nil {
-		sum = json.RawMessage(*before)
+		was = json.RawMessage(*before)
 	}
-	sum, err := AddNumbers(sum, value)
-	return sum, true, err == nil
+	var err error
+	switch {
+	case c.Kind == OpAppend:
+		value, err = AppendElement(was, value)
+	case c.Kind == OpRemove && before == nil:
+		return nil, false, true
+	case c.Kind == OpRemove:
+		value, err = RemoveElement(was, value)
+	case isJSONNull(value):
+		return nil, false, true
+	default:
+		value, err = AddNumbers(was, value)
+	}
+	return value, true, err == nil
+}
+
+// takesAttributes reports whether a column takes what an event carries beside type, place, payload and time.
+func (t *StateTable) takesAttributes() bool {
+	for _, e := range t.Events {
+		for _, c := range e.Changes {
+			if c.carried() {
+				return true
+			}
+		}
+	}
+	return false
 }

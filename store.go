@@ -11,6 +11,8 @@ import (
 type Store interface {
 	// Begin starts a transaction that belongs to REA.
 	Begin(ctx context.Context) (OwnSession, error)
+	// Snapshot calls fn with a view in which nothing changes, and nothing can be written.
+	Snapshot(ctx context.Context, fn func(SnapshotSession) error) error
 	// Autocommit gives a session in which every call is a transaction of its own.
 	Autocommit() Session
 	// Pass gives positions to committed events, at most limit of them, and returns how many.
@@ -56,6 +58,12 @@ type Session interface {
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
 	// Transaction gives the transaction that the session is in; nil: every call is one of its own.
 	Transaction() Transaction
+	// Offsets lists what is recorded of followed projections, by name.
+	Offsets(ctx context.Context) ([]ProjectionOffset, error)
+	// EventAt is the id of the event at a position; 0: there is none.
+	EventAt(ctx context.Context, position int64) (id int64, err error)
+	// PositionOf is the position of an event; 0: it has none yet, or there is no such event.
+	PositionOf(ctx context.Context, eventID int64) (position int64, err error)
 }
 
 // Transaction is the transaction of a session.
@@ -78,6 +86,7 @@ type Stretch struct {
 type OwnSession interface {
 	Session
 	ProjectionSession
+	FollowSession
 	// Import stores lines in their order and gives one result for each, with the seq of what is stored. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
 	// Catalogs lists the catalogs that were applied, by number.

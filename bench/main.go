@@ -59,6 +59,8 @@ func (b *bench) groups() []group {
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},
 		{"feed/32", with(b.feed, 32)},
+		{"project/8", with(b.projected, 8)},
+		{"project/32", with(b.projected, 32)},
 		{"page", b.page},
 		{"load/10", with(b.load, 10)},
 		{"load/1000", with(b.load, 1_000)},
@@ -68,6 +70,7 @@ func (b *bench) groups() []group {
 		{"apply/postgres", b.applyPostgres},
 		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
+		{"project", b.project},
 	}
 }
 

@@ -26,7 +26,6 @@ const MaxBytes = 1 << 20
 type File struct {
 	Catalog  *rea.Catalog
 	Warnings []Problem // legal, and probably not meant, by line
-	Notes    []Problem // what this version of REA leaves alone, by line
 }
 
 // Load reads a file. What is wrong with its text is an *Error.
@@ -71,13 +70,13 @@ func ParseFile(name string, text []byte) (*File, error) {
 	if len(r.problems) > 0 {
 		return nil, r.failure()
 	}
-	types, inline := r.document(root)
+	types, projections := r.document(root)
 	if len(r.problems) > 0 {
 		return nil, r.failure()
 	}
 	c, err := rea.NewCatalog(types...)
 	if err == nil {
-		c, err = c.WithProjections(inline...)
+		c, err = c.WithProjections(projections...)
 	}
 	var wrong *rea.CatalogError
 	if errors.As(err, &wrong) {
@@ -93,5 +92,5 @@ func ParseFile(name string, text []byte) (*File, error) {
 		r.warnings = append(r.warnings, r.locate(w))
 	}
 	sortProblems(r.warnings)
-	return &File{Catalog: c, Warnings: r.warnings, Notes: r.notes}, nil
+	return &File{Catalog: c, Warnings: r.warnings}, nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // document reads the whole text.
-func (r *reader) document(root ast.Node) (types []rea.Type, inline []rea.Projection) {
+func (r *reader) document(root ast.Node) (types []rea.Type, list []rea.Projection) {
 	const what = "a catalog"
 	top := mark{1, 1}
 	form, known := false, map[string]rea.Type{}
@@ -35,9 +35,9 @@ func (r *reader) document(root ast.Node) (types []rea.Type, inline []rea.Project
 		r.fail(top, "begins with rea: 1, the form of the catalog")
 	}
 	if projections != nil {
-		inline = r.projectionsOf(*projections, known)
+		list = r.projectionsOf(*projections, known)
 	}
-	return types, inline
+	return types, list
 }
 
 func (r *reader) aggregate(t entry) rea.Type {

@@ -1,9 +1,7 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -109,9 +107,11 @@ func apply(op rea.Operation, state rea.Object, e rea.Event, payload rea.Object) 
 			state[op.Field], err = rea.AddNumbers(state[op.Field], v)
 		}
 	case rea.OpAppend:
-		state[op.Field], err = appendElement(state[op.Field], v)
+		state[op.Field], err = rea.AppendElement(state[op.Field], v)
 	case rea.OpRemove:
-		err = removeElement(state, op.Field, v)
+		if list := state[op.Field]; !isNull(list) {
+			state[op.Field], err = rea.RemoveElement(list, v)
+		}
 	}
 	return err
 }
@@ -121,42 +121,3 @@ func isNumber(b json.RawMessage) bool {
 }
 
 func isNull(b json.RawMessage) bool { return len(b) == 0 || b[0] == 'n' }
-
-var errNoList = errors.New("the field is no list")
-
-// appendElement gives list with v at its end, in normal form. A field that is absent or null is the empty list.
-func appendElement(list, v json.RawMessage) (json.RawMessage, error) {
-	switch {
-	case isNull(list) || string(list) == "[]":
-		return bytes.Join([][]byte{[]byte("["), v, []byte("]")}, nil), nil
-	case list[0] != '[':
-		return nil, errNoList
-	}
-	return bytes.Join([][]byte{list[:len(list)-1], []byte(", "), v, []byte("]")}, nil), nil
-}
-
-// removeElement takes every element that equals v, as jsonb's = has it, out of a list.
-func removeElement(state rea.Object, field string, v json.RawMessage) error {
-	list := state[field]
-	if isNull(list) {
-		return nil
-	}
-	var elements []json.RawMessage
-	if list[0] != '[' || json.Unmarshal(list, &elements) != nil {
-		return errNoList
-	}
-	var b bytes.Buffer
-	b.WriteByte('[')
-	for _, e := range elements {
-		if rea.EqualJSON(e, v) {
-			continue
-		}
-		if b.Len() > 1 {
-			b.WriteString(", ")
-		}
-		b.Write(e)
-	}
-	b.WriteByte(']')
-	state[field] = b.Bytes()
-	return nil
-}

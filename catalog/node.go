@@ -27,7 +27,6 @@ type reader struct {
 	lines    []string
 	problems []Problem
 	warnings []Problem
-	notes    []Problem
 	places   map[place]mark
 
 	projections map[[2]string]mark // by name of the projection, and key or column of it

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -8,17 +9,12 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-// projectionsOf gives the inline projections, and checks the form of what later versions build, so that a slip is
-// found now.
-func (r *reader) projectionsOf(section entry, types map[string]rea.Type) (inline []rea.Projection) {
+// projectionsOf reads the projections.
+func (r *reader) projectionsOf(section entry, types map[string]rea.Type) (list []rea.Projection) {
 	for _, p := range r.mapping(section.value, section.at, "projections") {
-		if declared := r.projection(p, types); declared.Inline {
-			inline = append(inline, declared)
-		} else {
-			r.notes = append(r.notes, r.at(p.at, "the projection "+p.key+" is checked for its form, and not built by this version of REA: inline ones are"))
-		}
+		list = append(list, r.projection(p, types))
 	}
-	return inline
+	return list
 }
 
 func (r *reader) projection(p entry, types map[string]rea.Type) rea.Projection {
@@ -40,6 +36,7 @@ func (r *reader) projection(p entry, types map[string]rea.Type) rea.Projection {
 				if !declares(types, event.text) {
 					r.fail(event.at, "the event %s is not declared, or an old name", event.text)
 				}
+				declared.On = append(declared.On, event.text)
 			}
 		case "mode":
 			name, ok := r.name(e.value, e.at, "mode")
@@ -56,16 +53,18 @@ func (r *reader) projection(p entry, types map[string]rea.Type) rea.Projection {
 			declared.Version = r.count(e.value, e.at, "version")
 		case "every":
 			if text, ok := r.name(e.value, e.at, "every"); ok {
-				if d, err := time.ParseDuration(text); err != nil || d <= 0 {
+				d, err := time.ParseDuration(text)
+				if err != nil || d <= 0 {
 					r.fail(markAt(e.value, e.at), "every is a time such as 1h or 15m, not %s", text)
 				}
+				declared.Every = d
 			}
 		case "tz":
-			r.name(e.value, e.at, "tz")
+			declared.Zone, _ = r.name(e.value, e.at, "tz")
 		case "by":
-			r.names(e.value, e.at, "by")
+			declared.By = r.dimensions(e)
 		case "measures":
-			r.measures(e)
+			declared.Measures = r.measures(e)
 		default:
 			r.unknown(e, what, "of", "on", "mode", "columns", "version", "every", "tz", "by", "measures")
 		}
@@ -94,24 +93,57 @@ func declares(types map[string]rea.Type, event string) bool {
 	return false
 }
 
+// dimensions reads [region, $.customer.country, @actor_id] or {country: $.customer.country}.
+func (r *reader) dimensions(e entry) (list []rea.Dimension) {
+	if _, ok := e.value.(*ast.MappingNode); ok {
+		for _, d := range r.mapping(e.value, e.at, "by") {
+			if v, ok := r.value(d.value, d.at, false); ok {
+				list = append(list, rea.Dimension{Name: d.key, Operand: v})
+			}
+		}
+		return list
+	}
+	for _, d := range r.names(e.value, e.at, "by") {
+		switch {
+		case strings.HasPrefix(d.text, "@"):
+			list = append(list, rea.Dimension{Name: d.text[1:], Operand: rea.Operand{Attribute: d.text}})
+		case strings.HasPrefix(d.text, "$"):
+			if v, ok := r.path(d.text, d.at); ok {
+				list = append(list, rea.Dimension{Name: d.text[strings.LastIndexAny(d.text, ".$")+1:], Operand: v})
+			}
+		default:
+			list = append(list, rea.Dimension{Name: d.text, Operand: rea.Operand{Path: []string{d.text}}})
+		}
+	}
+	return list
+}
+
 // measures reads {orders: count, amount: {sum: $.amount}}.
-func (r *reader) measures(e entry) {
+func (r *reader) measures(e entry) (list []rea.Measure) {
 	for _, m := range r.mapping(e.value, e.at, "measures") {
 		if s, ok := m.value.(*ast.StringNode); ok {
 			if s.Value != "count" {
 				r.fail(markAt(m.value, m.at), "a measure is count, or {sum: $.path} with sum, min or max")
 			}
+			list = append(list, rea.Measure{Name: m.key, Kind: rea.MeasureCount})
 			continue
 		}
-		for _, f := range r.mapping(m.value, m.at, "a measure (if not count)") {
+		kinds := r.mapping(m.value, m.at, "a measure (if not count)")
+		if len(kinds) > 1 {
+			r.fail(kinds[1].at, "a measure is one of sum, min and max: give the other a name of its own")
+		}
+		for _, f := range kinds {
 			switch f.key {
 			case "sum", "min", "max":
-				if v, ok := r.value(f.value, f.at, payloadAlone); ok && v.Path == nil {
+				v, ok := r.value(f.value, f.at, payloadAlone)
+				if ok && v.Path == nil {
 					r.fail(markAt(f.value, f.at), "%s takes a path such as $.amount", f.key)
 				}
+				list = append(list, rea.Measure{Name: m.key, Kind: f.key, Operand: v})
 			default:
 				r.unknown(f, "a measure", "sum", "min", "max")
 			}
 		}
 	}
+	return list
 }

@@ -46,6 +46,7 @@ func TestChaos(t *testing.T) {
 	c := &chaos{t: t, url: server.URL("postgres")}
 	l := newLab(t, c.url)
 	l.main.exec("CREATE TABLE public.stock (n int)")
+	l.main.exec("CREATE TABLE public.counted (id text PRIMARY KEY, notes bigint NOT NULL, seq bigint NOT NULL)")
 
 	// Open the whole time, the crash included: an appender and a transaction that has nothing to do with us.
 	holder := l.open("held")
@@ -64,6 +65,11 @@ func TestChaos(t *testing.T) {
 	for range 2 {
 		readers.Go(func() { c.sequence(reading) })
 	}
+	projections := c.newRunners()
+	for range 2 {
+		readers.Go(func() { projections.run(reading) })
+	}
+	readers.Go(func() { projections.cut(reading) })
 	writing, stopWriters := context.WithCancel(t.Context())
 	defer stopWriters()
 	for n := range chaosWriters {
@@ -123,6 +129,7 @@ func TestChaos(t *testing.T) {
 	naive.reach(query[int64](l.main, "SELECT max(id) FROM rea.events"))
 	stopReaders()
 	readers.Wait()
+	projections.verdict(l, head)
 
 	feed := query[[]int64](l.main, "SELECT array_agg(event_id ORDER BY position) FROM rea.feed")
 	if !slices.Equal(follower.ids, feed) {
@@ -136,10 +143,10 @@ func TestChaos(t *testing.T) {
 	if skipped == 0 {
 		t.Error("a reader of id > last has skipped nothing, want that it does: the run is too tame")
 	}
-	t.Logf("%d events; %d commits, %d rollbacks, %d savepoints, %d prepared, %d kills, %d passes, %d broken connections; id > last skipped %d",
-		head, c.commits.Load(), c.rollbacks.Load(), c.savepoints.Load(), c.prepared.Load(), c.kills.Load(), c.passes.Load(), c.broken.Load(), skipped)
+	t.Logf("%d events; %d commits, %d rollbacks, %d savepoints, %d prepared, %d kills, %d passes, %d broken connections, %d runs; id > last skipped %d",
+		head, c.commits.Load(), c.rollbacks.Load(), c.savepoints.Load(), c.prepared.Load(), c.kills.Load(), c.passes.Load(), c.broken.Load(), projections.runs.Load(), skipped)
 	for what, n := range map[string]*atomic.Int64{"commits": &c.commits, "rollbacks": &c.rollbacks, "savepoints": &c.savepoints,
-		"prepared": &c.prepared, "kills": &c.kills, "passes": &c.passes, "broken connections": &c.broken} {
+		"prepared": &c.prepared, "kills": &c.kills, "passes": &c.passes, "broken connections": &c.broken, "runs": &projections.runs} {
 		if n.Load() == 0 {
 			t.Errorf("%s = 0: the run is too tame", what)
 		}

@@ -146,7 +146,9 @@ func (s *store) Pass(ctx context.Context, limit int) (numbered int64, busy bool,
 // ownSession is a transaction of REA's.
 type ownSession struct {
 	session
-	tx pgx.Tx
+	tx      pgx.Tx
+	owner   bool // it acts as the owner of the archive
+	follows bool // followSQL has run
 }
 
 func (s *ownSession) Commit(ctx context.Context) error { return mapError("commit", s.tx.Commit(ctx)) }

@@ -90,6 +90,10 @@ func allColumns(t rea.StateTable) []rea.Column {
 // own makes the transaction act as the owner of the archive, so that what it makes is the owner's, and names mean
 // PostgreSQL's own.
 func (s *ownSession) own(ctx context.Context) error {
+	if s.owner {
+		return nil
+	}
+	s.owner = true
 	if err := s.db.exec(ctx, `SET LOCAL search_path = pg_catalog, pg_temp`); err != nil {
 		return err
 	}
@@ -103,13 +107,18 @@ func (s *ownSession) run(ctx context.Context, doing string, statements ...string
 	for _, statement := range statements {
 		err := s.db.exec(ctx, statement)
 		if sqlState(err) == "55P03" {
-			return fmt.Errorf("rea: %s: %w (%w)", doing, rea.ErrRetry, err)
+			return retry(doing, err)
 		}
 		if err != nil {
 			return mapError(doing, err)
 		}
 	}
 	return nil
+}
+
+// retry: a lock did not come in time.
+func retry(doing string, err error) error {
+	return fmt.Errorf("rea: %s: %w (%w)", doing, rea.ErrRetry, err)
 }
 
 // LockProjections: appends do not read rea.projections.
@@ -123,11 +132,16 @@ func (s *ownSession) LockProjections(ctx context.Context) error {
 
 func (s *ownSession) BuildStateTable(ctx context.Context, t rea.StateTable) error {
 	x := stateSQL{t}
-	doing := "build " + x.table(true)
+	return s.build(ctx, t.Name, x.beside(), x.table(true), x.create())
+}
+
+// build makes a table beside that of a projection, unless it is there, and drops what was built for another definition.
+func (s *ownSession) build(ctx context.Context, projection, beside, table, create string) error {
+	doing := "build " + table
 	var there, name string
 	var stale []string
 	err := each(ctx, s.db, func() error {
-		if name == x.beside() {
+		if name == beside {
 			there = name
 		} else {
 			stale = append(stale, "DROP TABLE rea_views."+quoteName(name))
@@ -136,14 +150,14 @@ func (s *ownSession) BuildStateTable(ctx context.Context, t rea.StateTable) erro
 	}, []any{&name}, `
 SELECT c.relname::text FROM pg_class c
 WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r'
-  AND starts_with(c.relname::text, $1 || '.') AND right(c.relname::text, 8) ~ '^[0-9a-f]{8}$' AND length(c.relname::text) = length($1 || '.') + 8`, t.Name)
+  AND starts_with(c.relname::text, $1 || '.') AND right(c.relname::text, 8) ~ '^[0-9a-f]{8}$' AND length(c.relname::text) = length($1 || '.') + 8`, projection)
 	if err != nil {
 		return mapError(doing, err)
 	}
 	if err := s.run(ctx, doing, stale...); err != nil || there != "" {
 		return err
 	}
-	return s.run(ctx, doing, x.create(), "SELECT rea.guard_view("+quoteText(x.table(true))+"::regclass)")
+	return s.run(ctx, doing, create, "SELECT rea.guard_view("+quoteText(table)+"::regclass)")
 }
 
 // copyGrants gives the new table what others may do with the old one, beside the roles of REA.
@@ -159,6 +173,41 @@ BEGIN
 END
 $$`
 
+// copyComments gives the new table the comments and the owner of the old one.
+const copyComments = `
+DO $$
+DECLARE
+    old regclass := to_regclass(%[1]s);
+    new regclass := to_regclass(%[2]s);
+    o record;
+BEGIN
+    IF obj_description(old, 'pg_class') IS NOT NULL THEN
+        EXECUTE format('COMMENT ON TABLE %%s IS %%L', new, obj_description(old, 'pg_class'));
+    END IF;
+    FOR o IN SELECT n.attname, col_description(old, a.attnum) AS comment FROM pg_attribute a JOIN pg_attribute n ON n.attrelid = new AND n.attname = a.attname
+             WHERE a.attrelid = old AND a.attnum > 0 AND col_description(old, a.attnum) IS NOT NULL LOOP
+        EXECUTE format('COMMENT ON COLUMN %%s.%%I IS %%L', new, o.attname, o.comment);
+    END LOOP;
+    FOR o IN SELECT r.rolname FROM pg_class c JOIN pg_class n ON n.oid = new JOIN pg_roles r ON r.oid = c.relowner WHERE c.oid = old AND c.relowner <> n.relowner LOOP
+        EXECUTE format('ALTER TABLE %%s OWNER TO %%I', new, o.rolname);
+    END LOOP;
+END
+$$`
+
+// switchTable puts the table that was built in the place of the one that is read, and does not wait long for its readers.
+func (s *ownSession) switchTable(ctx context.Context, doing, name, beside string) error {
+	table, built := "rea_views."+quoteName(name), "rea_views."+quoteName(beside)
+	err := s.run(ctx, doing, `SET LOCAL lock_timeout = '200ms'`,
+		fmt.Sprintf(copyGrants, quoteText(table), quoteText(built)), fmt.Sprintf(copyComments, quoteText(table), quoteText(built)),
+		"DROP TABLE IF EXISTS "+table,
+		fmt.Sprintf("ALTER TABLE %s RENAME TO %s", built, quoteName(name)),
+		fmt.Sprintf("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", table, quoteName(beside+"_pkey"), quoteName(name+"_pkey")))
+	if sqlState(err) == "2BP01" {
+		return fmt.Errorf("%w: something depends on the table, a view most likely: drop that, do this again, and make it again", err)
+	}
+	return err
+}
+
 // InstallStateTable locks rea.events first: whoever has appended holds ROW EXCLUSIVE on it to the end of his transaction, so
 // that no event of his can be without the trigger and come after what was filled. Not rea.steps beside it: appends take
 // the two in either order. The table comes second and is not waited for long, for its readers may wait to append.
@@ -169,15 +218,7 @@ func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, bu
 		return err
 	}
 	if built {
-		err := s.run(ctx, doing, `SET LOCAL lock_timeout = '200ms'`,
-			fmt.Sprintf(copyGrants, quoteText(x.table(false)), quoteText(x.table(true))),
-			"DROP TABLE IF EXISTS "+x.table(false),
-			fmt.Sprintf("ALTER TABLE %s RENAME TO %s", x.table(true), quoteName(x.Name)),
-			fmt.Sprintf("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", x.table(false), quoteName(x.beside()+"_pkey"), quoteName(x.Name+"_pkey")))
-		if sqlState(err) == "2BP01" {
-			return fmt.Errorf("%w: something depends on the table, a view most likely: drop that, apply the catalog, and make it again", err)
-		}
-		if err != nil {
+		if err := s.switchTable(ctx, doing, x.Name, x.beside()); err != nil {
 			return err
 		}
 	}

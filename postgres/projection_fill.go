@@ -105,8 +105,10 @@ func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside
 	if err := s.own(ctx); err != nil {
 		return 0, mapError(doing, err)
 	}
-	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`); err != nil {
-		return 0, err
+	if !s.follows {
+		if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`); err != nil {
+			return 0, err
+		}
 	}
 	list := make([][]any, len(rows))
 	for i, row := range rows {

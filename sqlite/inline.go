@@ -21,7 +21,7 @@ type keptRow struct {
 func (s *session) keep(ctx context.Context, m *machine, aggregate rea.Ref, events []rea.Event) ([]keptRow, error) {
 	var kept []keptRow
 	for _, t := range m.tables[aggregate.Type] {
-		row, err := s.stateRow(ctx, t, aggregate.ID)
+		row, err := s.stateRow(ctx, t, tableOf(t, false), aggregate.ID)
 		if err != nil {
 			return nil, s.store.mapError("append to "+aggregate.String(), err)
 		}
@@ -65,18 +65,19 @@ func (s *session) stepMissing(ctx context.Context, t rea.StateTable, row *rea.St
 }
 
 // stateRow reads a row; none has seq 0.
-func (s *session) stateRow(ctx context.Context, t rea.StateTable, id string) (rea.StateRow, error) {
+func (s *session) stateRow(ctx context.Context, t rea.StateTable, table, id string) (rea.StateRow, error) {
 	row := rea.StateRow{ID: id, Values: make([]*string, len(t.Columns))}
-	query, dest := "SELECT rea_seq", []any{&row.Seq}
+	updated := ""
+	query, dest := "SELECT rea_seq, rea_updated_at", []any{&row.Seq, &updated}
 	for i, c := range t.Columns {
 		query += ", CAST(" + quoteName(c.Name) + " AS TEXT)"
 		dest = append(dest, &row.Values[i])
 	}
-	err := one(ctx, s.db, dest, fmt.Sprintf("%s FROM %s WHERE aggregate_id = ?1", query, quoteName(tableOf(t, false))), id)
+	err := one(ctx, s.db, dest, fmt.Sprintf("%s FROM %s WHERE aggregate_id = ?1", query, quoteName(table)), id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, nil
 	}
-	row.Was = row.Seq
+	row.Was, row.Updated = row.Seq, moment(updated)
 	for i, c := range t.Columns {
 		if v := row.Values[i]; c.Type == rea.Boolean && v != nil {
 			text := map[string]string{"1": "true"}[*v]

@@ -78,8 +78,16 @@ func (s *session) CheckStateTable(ctx context.Context, t rea.StateTable) (rea.Ta
 	return rea.TableWhole, nil
 }
 
-func (s *session) BuildStateTable(ctx context.Context, t rea.StateTable) (err error) {
-	beside := tableOf(t, true)
+func (s *session) BuildStateTable(ctx context.Context, t rea.StateTable) error {
+	columns := "aggregate_id TEXT NOT NULL PRIMARY KEY"
+	for _, c := range t.Columns {
+		columns += ", " + quoteName(c.Name) + " " + kindOf(c.Type)
+	}
+	return s.build(ctx, tableOf(t, false), tableOf(t, true), columns+", rea_seq INTEGER NOT NULL, rea_updated_at TEXT NOT NULL")
+}
+
+// build makes a table beside that of a projection, unless it is there, and drops what was built for another definition.
+func (s *session) build(ctx context.Context, table, beside, columns string) (err error) {
 	there := false
 	var name string
 	var stale []string
@@ -91,7 +99,7 @@ func (s *session) BuildStateTable(ctx context.Context, t rea.StateTable) (err er
 		}
 		return nil
 	}, []any{&name}, `SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, length(?1)) = ?1 AND length(name) = length(?1) + 8
-		AND substr(name, -8) NOT GLOB '*[^0-9a-f]*'`, tableOf(t, false)+".")
+		AND substr(name, -8) NOT GLOB '*[^0-9a-f]*'`, table+".")
 	exec := func(query string) {
 		if err == nil {
 			_, err = s.db.ExecContext(context.WithoutCancel(ctx), query)
@@ -101,12 +109,7 @@ func (s *session) BuildStateTable(ctx context.Context, t rea.StateTable) (err er
 		exec("DROP TABLE " + quoteName(name))
 	}
 	if !there {
-		columns := ""
-		for _, c := range t.Columns {
-			columns += quoteName(c.Name) + " " + kindOf(c.Type) + ", "
-		}
-		exec(fmt.Sprintf("CREATE TABLE %s (aggregate_id TEXT NOT NULL PRIMARY KEY, %srea_seq INTEGER NOT NULL, rea_updated_at TEXT NOT NULL) STRICT, WITHOUT ROWID",
-			quoteName(beside), columns))
+		exec(fmt.Sprintf("CREATE TABLE %s (%s) STRICT, WITHOUT ROWID", quoteName(beside), columns))
 	}
 	return s.store.mapError("build "+beside, err)
 }
@@ -204,8 +207,7 @@ func (s *session) InstallStateTable(ctx context.Context, t rea.StateTable, built
 		}
 	}
 	if built {
-		exec("DROP TABLE IF EXISTS " + quoteName(tableOf(t, false)))
-		exec(fmt.Sprintf("ALTER TABLE %s RENAME TO %s", quoteName(tableOf(t, true)), quoteName(tableOf(t, false))))
+		err = s.switchTable(ctx, tableOf(t, false), tableOf(t, true))
 	}
 	definition, fingerprint := t.Definition()
 	exec(`

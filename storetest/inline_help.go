@@ -49,6 +49,18 @@ func does(e rea.EventType, ops ...rea.Operation) rea.EventType {
 				state[op.Field] = sum
 			case op.Kind == rea.OpSet && ok:
 				state[op.Field] = value
+			case op.Kind == rea.OpAppend && ok:
+				list, err := rea.AppendElement(state[op.Field], value)
+				if err != nil {
+					return nil, err
+				}
+				state[op.Field] = list
+			case op.Kind == rea.OpRemove && ok && len(state[op.Field]) > 0:
+				list, err := rea.RemoveElement(state[op.Field], value)
+				if err != nil {
+					return nil, err
+				}
+				state[op.Field] = list
 			}
 		}
 		return state, nil

@@ -73,9 +73,6 @@ func (a *app) catalogCheck(cmd *cobra.Command) error {
 	for _, p := range f.Warnings {
 		list = append(list, fileFinding(levelWarning, p))
 	}
-	for _, p := range f.Notes {
-		list = append(list, fileFinding(levelNote, p))
-	}
 	for _, t := range f.Catalog.Types() {
 		if final := t.Final(); len(final) > 0 {
 			list = append(list, finding{Level: levelNote, Aggregate: &t.Name, Message: "nothing leaves " + fold(strings.Join(final, ", "), 200)})

@@ -163,7 +163,7 @@ that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log
 	root.AddCommand(
 		a.initCommand(), a.migrateCommand(),
 		a.appendCommand(), a.importCommand(), a.exportCommand(),
-		a.logCommand(), a.showCommand(), a.catalogCommand(),
+		a.logCommand(), a.showCommand(), a.catalogCommand(), a.runCommand(), a.projectionCommand(),
 		a.demoCommand(), a.versionCommand(),
 	)
 	return root

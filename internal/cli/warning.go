@@ -10,10 +10,13 @@ import (
 // warnings writes what the libraries log as lines for people.
 type warnings struct {
 	app   *app
+	talks bool // it says what goes well, too
 	attrs []slog.Attr
 }
 
-func (w *warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (w *warnings) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn || w.talks && level >= slog.LevelInfo
+}
 
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	w.app.warned++
@@ -26,12 +29,16 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 		add(attr)
 	}
 	r.Attrs(add)
-	w.app.say("warning: " + safe(oneLine.Replace(w.app.withoutSecrets(text))))
+	kind := "warning: "
+	if r.Level < slog.LevelWarn {
+		kind = ""
+	}
+	w.app.say(kind + safe(oneLine.Replace(w.app.withoutSecrets(text))))
 	return nil
 }
 
 func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &warnings{w.app, slices.Concat(w.attrs, attrs)}
+	return &warnings{w.app, w.talks, slices.Concat(w.attrs, attrs)}
 }
 
 func (w *warnings) WithGroup(string) slog.Handler { return w }

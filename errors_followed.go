@@ -1,0 +1,43 @@
+package rea
+
+import "fmt"
+
+// StaleError says that a followed projection was filled by another definition than the one that is declared. It answers
+// errors.Is for ErrNeedsRebuild.
+type StaleError struct {
+	Projection string
+	Applied    int // the version by which it was filled
+	Declared   int
+}
+
+func (e *StaleError) Error() string {
+	how := "another definition"
+	if e.Applied != e.Declared {
+		how = fmt.Sprintf("version %d, and version %d is declared", e.Applied, e.Declared)
+	}
+	return fmt.Sprintf("rea: the projection %s was filled by %s: `rea projection rebuild %[1]s` (in Go: archive.Rebuild)", clip(e.Projection), how)
+}
+
+// Is reports whether target is ErrNeedsRebuild.
+func (e *StaleError) Is(target error) bool { return target == ErrNeedsRebuild }
+
+// OffsetError says that the offset of a followed projection is none of this archive's, as after a restore of the events
+// alone. It answers errors.Is for ErrNeedsRebuild.
+type OffsetError struct {
+	Projection string
+	Offset     Offset
+	Head       int64 // the last position
+	EventID    int64 // of the event at the offset's position; 0: there is none
+}
+
+func (e *OffsetError) Error() string {
+	what := fmt.Sprintf("has come to position %d, and the last one is %d", e.Offset.Position, e.Head)
+	if e.EventID != 0 {
+		what = fmt.Sprintf("has come to position %d as event %d, and there it is event %d", e.Offset.Position, e.Offset.EventID, e.EventID)
+	}
+	return fmt.Sprintf("rea: the projection %s %s: the events are not those that it was filled from: `rea projection rebuild %[1]s` (in Go: archive.Rebuild)",
+		clip(e.Projection), what)
+}
+
+// Is reports whether target is ErrNeedsRebuild.
+func (e *OffsetError) Is(target error) bool { return target == ErrNeedsRebuild }

@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// dependentsOfSQL lists views, foreign keys and what else would be lost or keep the old table: what depends on the table or its row
+// type, and is no part of it.
+const dependentsOfSQL = `
+SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
+FROM (
+    SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END AS classid, coalesce(r.ev_class, d.objid) AS objid, d.deptype
+    FROM pg_depend d
+    LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = to_regclass($1)
+       OR d.refclassid = 'pg_type'::regclass AND d.refobjid = (SELECT c.reltype FROM pg_class c WHERE c.oid = to_regclass($1))
+) d
+WHERE d.deptype = 'n' AND d.objid <> to_regclass($1)
+ORDER BY 1`
+
+func (s *ownSession) Dependents(ctx context.Context, f rea.Followed) (list []string, err error) {
+	var what string
+	err = each(ctx, s.db, func() error {
+		list = append(list, what)
+		return nil
+	}, []any{&what}, dependentsOfSQL, followedSQL{f}.table(false))
+	return list, mapError("look for what depends on "+f.Name, err)
+}
+
+func (s *ownSession) BeginRebuild(ctx context.Context, f rea.Followed, anew bool) error {
+	doing := "rebuild " + f.Name
+	x := followedSQL{f}
+	if err := s.db.exec(ctx, followSQL); err != nil {
+		return mapError(doing, err)
+	}
+	s.owner, s.follows = true, true
+	goesOn := false
+	err := s.one(ctx, &goesOn, `
+INSERT INTO rea.rebuilds AS r (name, definition, fingerprint, version) VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE SET updated_at = clock_timestamp()
+RETURNING r.fingerprint = $3 AND to_regclass($5) IS NOT NULL`, f.Name, f.Definition, f.Fingerprint, f.Version, x.table(true))
+	if sqlState(err) == "55P03" {
+		return retry(doing, err)
+	}
+	if err != nil || goesOn && !anew {
+		return mapError(doing, err)
+	}
+	if err := s.run(ctx, doing, "DROP TABLE IF EXISTS "+x.table(true)); err != nil {
+		return err
+	}
+	if err := s.BuildTable(ctx, f); err != nil {
+		return err
+	}
+	return mapError(doing, s.db.exec(ctx, `
+UPDATE rea.rebuilds r
+SET definition = $2, fingerprint = $3, version = $4, position = 0, event_id = 0, started_at = clock_timestamp(), updated_at = clock_timestamp()
+WHERE r.name = $1`, f.Name, f.Definition, f.Fingerprint, f.Version))
+}
+
+func (s *ownSession) ClaimRebuild(ctx context.Context, f rea.Followed) (at rea.Offset, there bool, err error) {
+	doing := "rebuild " + f.Name
+	if !s.follows {
+		if err := s.db.exec(ctx, followSQL); err != nil {
+			return at, false, mapError(doing, err)
+		}
+		s.owner, s.follows = true, true
+	}
+	err = each(ctx, s.db, func() error { there = true; return nil }, []any{&at.Position, &at.EventID}, `
+SELECT r.position, r.event_id FROM rea.rebuilds r WHERE r.name = $1 AND r.fingerprint = $2 FOR UPDATE`, f.Name, f.Fingerprint)
+	if sqlState(err) == "55P03" {
+		return at, false, retry(doing, err)
+	}
+	return at, there, mapError(doing, err)
+}
+
+func (s *ownSession) MoveRebuild(ctx context.Context, name string, from, to rea.Offset) error {
+	n, err := s.changed(ctx, "rebuild "+name, `
+UPDATE rea.rebuilds r SET position = $4, event_id = $5, updated_at = clock_timestamp()
+WHERE r.name = $1 AND r.position = $2 AND r.event_id = $3`, name, from.Position, from.EventID, to.Position, to.EventID)
+	if err == nil && n != 1 {
+		err = rea.ErrRetry
+	}
+	return err
+}
+
+func (s *ownSession) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string) error {
+	if f.Kind != rea.KindGo {
+		if err := s.SwitchTable(ctx, f); err != nil {
+			return err
+		}
+		if _, err := s.changed(ctx, "rebuild "+f.Name, `DELETE FROM rea.rebuilds r WHERE r.name = $1`, f.Name); err != nil {
+			return err
+		}
+	}
+	_, err := s.changed(ctx, "rebuild "+f.Name, `
+UPDATE rea.projections p
+SET definition = $2, fingerprint = $3, version = $4, aggregate_type = $5, kind = $6, position = $7, event_id = $8, runner = $9,
+    made_by = session_user, made_at = clock_timestamp(), updated_at = clock_timestamp(),
+    state = CASE p.state WHEN 'stalled' THEN 'running' ELSE p.state END,
+    attempts = 0, failed_position = NULL, error = NULL, failing_since = NULL, next_try_at = NULL
+WHERE p.name = $1`, f.Name, f.Definition, f.Fingerprint, f.Version, f.Of, f.Kind, at.Position, at.EventID, runner)
+	return err
+}

@@ -1,0 +1,196 @@
+package rea
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ProjectionStatus says where a followed projection stands.
+type ProjectionStatus struct {
+	ProjectionOffset
+	Head    int64 // the last position
+	Failing *Event
+	Trouble string // why it does not go on, and what to type; "": it does
+}
+
+// The states that a projection has in a ProjectionStatus beside those that are recorded.
+const (
+	StateNew          = "new"           // declared, and not made yet
+	StateNeedsRebuild = "needs rebuild" // another definition, or an offset of other events
+	StateFailing      = "failing"       // is tried again
+)
+
+// Lag is the number of events that are not in the table yet; known is false where the offset is beyond the last position.
+func (s ProjectionStatus) Lag() (events int64, known bool) {
+	return max(s.Head-s.Position, 0), s.Head >= s.Position
+}
+
+// Projections says of every followed projection that is recorded in the database or declared, by name, where it stands.
+// Events that have committed and have no position yet are not counted.
+func (a *Archive) Projections(ctx context.Context) ([]ProjectionStatus, error) {
+	declared, err := a.followed()
+	if err != nil {
+		return nil, err
+	}
+	tx := a.Autocommit()
+	head, err := tx.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	recorded, err := tx.session.Offsets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []ProjectionStatus
+	for _, p := range recorded {
+		s := ProjectionStatus{ProjectionOffset: p, Head: head}
+		i := slices.IndexFunc(declared, func(f Followed) bool { return f.Name == p.Name })
+		var f *Followed
+		if i >= 0 {
+			f = &declared[i]
+		}
+		if err := a.judge(ctx, tx, f, &s); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	for _, f := range declared {
+		if !slices.ContainsFunc(recorded, func(p ProjectionOffset) bool { return p.Name == f.Name }) {
+			list = append(list, ProjectionStatus{ProjectionOffset: ProjectionOffset{Name: f.Name, Kind: f.Kind, Version: f.Version, State: StateNew}, Head: head,
+				Trouble: "nobody has run it yet: `rea run`"})
+		}
+	}
+	slices.SortFunc(list, func(x, y ProjectionStatus) int { return strings.Compare(x.Name, y.Name) })
+	return list, nil
+}
+
+// judge says why a projection does not go on.
+func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionStatus) error {
+	if s.Position > 0 {
+		id, err := tx.session.EventAt(ctx, s.Position)
+		if err != nil {
+			return err
+		}
+		if id != s.EventID {
+			s.State = StateNeedsRebuild
+			s.Trouble = (&OffsetError{Projection: s.Name, Offset: s.Offset, Head: s.Head, EventID: id}).Error()
+			return nil
+		}
+	}
+	if f != nil && f.Fingerprint != s.Fingerprint {
+		s.State = StateNeedsRebuild
+		s.Trouble = (&StaleError{Projection: s.Name, Applied: s.Version, Declared: f.Version}).Error()
+		return nil
+	}
+	if s.Failed.Position > 0 {
+		page, _, err := tx.session.Page(ctx, Filter{}, s.Failed.Position-1, 1)
+		if err != nil {
+			return err
+		}
+		if len(page) > 0 && page[0].Position == s.Failed.Position {
+			s.Failing = &page[0]
+		}
+	}
+	switch {
+	case s.State == StateStalled:
+		s.Trouble = fmt.Sprintf("it fails on position %d: mend what the error says, then `rea projection retry %s`; to leave the event out, `rea projection skip %s`",
+			s.Failed.Position, clip(s.Name), clip(s.Name))
+	case s.State == StatePaused:
+		s.Trouble = fmt.Sprintf("somebody has paused it: `rea projection resume %s`", clip(s.Name))
+	case s.Failed.Attempts > 0:
+		s.State = StateFailing
+		s.Trouble = fmt.Sprintf("it fails on position %d and is tried again: `rea projection retry %s` does so at once", s.Failed.Position, clip(s.Name))
+	}
+	return nil
+}
+
+// RetryProjection lets a projection that is stalled, or fails, try its event again at once.
+func (a *Archive) RetryProjection(ctx context.Context, name string) error {
+	return a.setProjection(ctx, name, StateRunning)
+}
+
+// PauseProjection lets nobody move a projection until ResumeProjection. It waits for who moves it at the moment, about a
+// second at a time.
+func (a *Archive) PauseProjection(ctx context.Context, name string) error {
+	return a.setProjection(ctx, name, StatePaused)
+}
+
+// ResumeProjection undoes PauseProjection.
+func (a *Archive) ResumeProjection(ctx context.Context, name string) error {
+	return a.setProjection(ctx, name, StateRunning)
+}
+
+func (a *Archive) setProjection(ctx context.Context, name, state string) error {
+	return a.claimed(ctx, name, func(session OwnSession, _ ProjectionOffset) error {
+		return session.SetProjection(ctx, name, state)
+	})
+}
+
+// SkipEvent makes a projection that fails on the event at a position leave it out, for good: rebuilds and checks leave it
+// out too. by says who decided so. A row of a table of states then has the seq of the event, and what was before.
+func (a *Archive) SkipEvent(ctx context.Context, name string, position int64, by string) error {
+	return a.claimed(ctx, name, func(session OwnSession, at ProjectionOffset) error {
+		if at.Failed.Position != position || position == 0 {
+			return fmt.Errorf("rea: %w: the projection %s does not fail on position %d", ErrConflict, clip(name), position)
+		}
+		return session.SkipEvent(ctx, name, Skipped{Position: position, Error: at.Failed.Error, By: by})
+	})
+}
+
+// claimed calls fn while nobody else can move a projection.
+func (a *Archive) claimed(ctx context.Context, name string, fn func(OwnSession, ProjectionOffset) error) error {
+	return a.own(ctx, func(session OwnSession) error {
+		if err := session.Ready(ctx, true); err != nil {
+			return err
+		}
+		at, _, err := session.ClaimProjection(ctx, name, true)
+		if err != nil {
+			return err
+		}
+		if at.Name == "" {
+			return fmt.Errorf("rea: %w: the database has no followed projection %s", ErrNotFound, clip(name))
+		}
+		return fn(session, at)
+	})
+}
+
+// WaitFor returns when a projection has come to a position. Somebody must run it (Run).
+func (a *Archive) WaitFor(ctx context.Context, name string, position int64) error {
+	return a.wait(ctx, name, func(context.Context) (int64, error) { return position, nil })
+}
+
+// WaitForEvent returns when a projection has the event with an id, which a Receipt has. The event must have committed.
+func (a *Archive) WaitForEvent(ctx context.Context, name string, eventID int64) error {
+	position := int64(0)
+	return a.wait(ctx, name, func(ctx context.Context) (_ int64, err error) {
+		if position == 0 {
+			position, err = a.store.Autocommit().PositionOf(ctx, eventID)
+		}
+		return position, err
+	})
+}
+
+// wait polls; wanted gives 0 for what has no position yet.
+func (a *Archive) wait(ctx context.Context, name string, wanted func(context.Context) (int64, error)) error {
+	idle := idling{most: a.config.PollEvery}
+	for {
+		position, err := wanted(ctx)
+		if err != nil {
+			return err
+		}
+		list, err := a.store.Autocommit().Offsets(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range list {
+			if p.Name == name && position > 0 && p.Position >= position {
+				return nil
+			}
+		}
+		if !pause(ctx, idle.next(false)) {
+			return fmt.Errorf("rea: wait for the projection %s: %w", clip(name), ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package rea
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// follower keeps one projection.
+type follower struct {
+	*runner
+	Followed
+	size     int    // of the next page
+	known    int64  // the position at the last look; -1: not known
+	verified Offset // was compared with the feed
+	trying   int    // the page that was tried last
+	said     string // why it stopped
+	wake     chan struct{}
+}
+
+// errElsewhere: another process moves the projection.
+var errElsewhere = errors.New("another process moves the projection")
+
+func (f *follower) run(ctx context.Context) {
+	idle := idling{most: f.archive.config.PollEvery}
+	lost := trouble{runner: f.runner, doing: "projection " + f.Name}
+	for ctx.Err() == nil {
+		moved, err := f.look(ctx)
+		if err == nil || errors.Is(err, errElsewhere) {
+			lost.over()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && moved > 0:
+			f.said, idle.now = "", 0
+			f.size = min(2*f.size, f.archive.config.runEvents)
+			continue
+		case errors.Is(err, ErrNeedsRebuild):
+			if f.said != err.Error() {
+				f.said = err.Error()
+				f.archive.config.Logger.Error("rea: a projection has stopped", "projection", f.Name, "error", f.said)
+			}
+			pause(ctx, 4*f.archive.config.PollEvery)
+		case err == nil, errors.Is(err, errElsewhere):
+			f.sleep(ctx, idle.next(false))
+		case f.passing(err):
+			f.known = -1
+			lost.wait(ctx, err)
+		case f.trying > 1:
+			f.size = f.trying / 2 // towards the event that it fails on
+		default:
+			if err := f.fail(ctx, err); err != nil {
+				lost.wait(ctx, err)
+			}
+		}
+	}
+}
+
+// sleep ends early where something was numbered.
+func (f *follower) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-f.wake:
+	}
+}
+
+// look takes a step, unless there is nothing new.
+func (f *follower) look(ctx context.Context) (moved int, err error) {
+	f.trying = 0
+	if f.known >= 0 {
+		head, err := f.archive.Autocommit().Head(ctx)
+		if err != nil || head == f.known {
+			return 0, err
+		}
+		if head < f.known {
+			f.verified = Offset{}
+		}
+	}
+	return f.step(ctx)
+}
+
+// step reads a page, applies it, and moves the offset, in one transaction.
+func (f *follower) step(ctx context.Context) (moved int, err error) {
+	session, err := f.archive.store.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
+	at, ok, err := session.ClaimProjection(ctx, f.Name, false)
+	switch {
+	case err != nil:
+		return 0, err
+	case !ok:
+		f.known = -1
+		return 0, errElsewhere
+	case at.Name == "":
+		_ = session.Rollback(context.WithoutCancel(ctx))
+		return 0, f.archive.makeProjection(ctx, f.Followed)
+	case at.Fingerprint != f.Fingerprint:
+		return 0, &StaleError{Projection: f.Name, Applied: at.Version, Declared: f.Version}
+	}
+	if f.verified != at.Offset || at.Offset == (Offset{}) {
+		if err := checkOffset(ctx, session, f.Name, at.Offset); err != nil {
+			return 0, err
+		}
+		f.verified = at.Offset
+	}
+	if at.State != StateRunning || at.Waits {
+		return 0, nil
+	}
+	size := f.size
+	if at.Failed.Attempts > 0 {
+		size = 1
+	}
+	page, to, err := session.FollowPage(ctx, f.archive.filter(f.Followed), at.Offset, size)
+	if err != nil {
+		return 0, err
+	}
+	if to == at.Offset {
+		f.known = at.Position
+		return 0, nil
+	}
+	f.trying = int(to.Position - at.Position)
+	if err := f.archive.applyPage(ctx, session, f.Followed, false, at.skips(), page); err != nil {
+		return 0, failed(at, page, f.trying, err)
+	}
+	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
+		return 0, cmp.Or(err, errElsewhere)
+	}
+	if err := session.Commit(ctx); err != nil {
+		if !f.passing(err) {
+			err = failed(at, page, f.trying, err)
+		}
+		return 0, err
+	}
+	if at.Failed.Attempts > 0 {
+		f.archive.config.Logger.Info("rea: a projection goes on", "projection", f.Name, "position", to.Position)
+	}
+	f.verified, f.known = to, -1
+	if f.trying < size { // the head was near
+		f.known = to.Position
+	}
+	return f.trying, nil
+}
+
+// failed names the event, where one alone was tried.
+func failed(at ProjectionOffset, page []Event, tried int, err error) error {
+	if tried == 1 && len(page) == 1 {
+		return &failure{at: at, event: page[0], err: err}
+	}
+	return err
+}
+
+// filter is what a projection may need.
+func (a *Archive) filter(f Followed) (filter FollowFilter) {
+	switch f.Kind {
+	case KindState:
+		filter.Lean, filter.Attributes = true, f.State.takesAttributes()
+		if len(a.config.Catalog.types) > 1 {
+			filter.Type = f.Of
+		}
+	case KindStatistics:
+		filter.Lean, filter.Events = true, slices.Sorted(maps.Keys(f.Statistics.events))
+		filter.Attributes = slices.ContainsFunc(f.Statistics.By, func(d Dimension) bool { return d.carried() })
+	}
+	return filter
+}
+
+// skips are the positions that are left out.
+func (p ProjectionOffset) skips() map[int64]bool {
+	if len(p.Skipped) == 0 {
+		return nil
+	}
+	skips := make(map[int64]bool, len(p.Skipped))
+	for _, s := range p.Skipped {
+		skips[s.Position] = true
+	}
+	return skips
+}
+
+// checkOffset compares an offset with the feed.
+func checkOffset(ctx context.Context, session Session, name string, at Offset) error {
+	if at.Position == 0 {
+		return nil
+	}
+	id, err := session.EventAt(ctx, at.Position)
+	if err != nil || id == at.EventID {
+		return err
+	}
+	head, err := session.Head(ctx)
+	if err != nil {
+		return err
+	}
+	return &OffsetError{Projection: name, Offset: at, Head: head, EventID: id}
+}
+
+// makeProjection makes the table of a new projection, and records it at position 0.
+func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
+	return a.own(ctx, func(session OwnSession) error {
+		if err := session.LockProjections(ctx); err != nil {
+			return err
+		}
+		recorded, err := session.Offsets(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range recorded {
+			if p.Name == f.Name {
+				return nil
+			}
+		}
+		inline, err := session.Projections(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range inline {
+			if p.Name == f.Name {
+				return fmt.Errorf("rea: the projection %s is kept inline in the database: apply the catalog, and drop or rename its table", clip(f.Name))
+			}
+		}
+		if f.Kind != KindGo {
+			there, err := session.TableThere(ctx, f)
+			if err != nil {
+				return err
+			}
+			if there {
+				return fmt.Errorf("rea: the table of the projection %s is there already, and none that REA keeps: drop or rename it", clip(f.Name))
+			}
+			if err := session.BuildTable(ctx, f); err != nil {
+				return err
+			}
+			if err := session.SwitchTable(ctx, f); err != nil {
+				return err
+			}
+		}
+		return session.MakeProjection(ctx, f)
+	})
+}
