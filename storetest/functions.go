@@ -255,8 +255,10 @@ var functions = []clause{
 		old.Version = 1
 		put(t, b.Autocommit(), order1, old, event("Gone"))
 		same(t, "events", got, []string{`A 2 {"b": 1}`})
-		_, err = b.Autocommit().Append(limited(t), order1, event("Unknown"))
-		refused[*rea.UnknownTypeError](t, "unknown to the program's catalog", err)
+		newer := event("A")
+		newer.Version = 3
+		_, err = b.Autocommit().Append(limited(t), order1, newer)
+		refused[*rea.UnknownTypeError](t, "a version that the program's catalog does not know", err)
 		same(t, "count", b.count(t), 2)
 	}},
 	{"P6 inline functions of eight writers on one aggregate count what is stored", func(t *testing.T, d *Door) {
