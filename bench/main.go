@@ -51,6 +51,8 @@ func (b *bench) groups() []group {
 		{"append/32", with(b.appends, 32)},
 		{"machine/1", with(b.machines, 1)},
 		{"machine/8", with(b.machines, 8)},
+		{"functions/1", with(b.functions, 1)},
+		{"functions/8", with(b.functions, 8)},
 		{"inline/1", with(b.inline, 1)},
 		{"inline/32", with(b.inline, 32)},
 		{"batch", b.batch},

@@ -157,23 +157,5 @@ func (s *ownSession) UserSQL(ctx context.Context) (rea.SQL, error) {
 			return nil, mapError("run the program's function", err)
 		}
 	}
-	return userSQL{s.db}, nil
-}
-
-// userSQL implements rea.SQL.
-type userSQL struct{ db conn }
-
-func (u userSQL) Exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
-	tag, err := u.db.(pgxConn).db.Exec(ctx, statement, args...) // a transaction of REA's
-	return tag.RowsAffected(), err
-}
-
-func (u userSQL) Query(ctx context.Context, dest []any, row func() error, query string, args ...any) (rows int64, err error) {
-	err = each(ctx, u.db, func() error {
-		if rows++; row == nil {
-			return nil
-		}
-		return row()
-	}, dest, query, args...)
-	return rows, err
+	return s.Transaction(), nil
 }

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -117,46 +115,6 @@ func (s *session) MakeProjection(ctx context.Context, f rea.Followed) error {
 	_, err := s.change(ctx, "make the projection "+f.Name, `
 INSERT INTO rea_projections (name, mode, kind, aggregate_type, version, definition, fingerprint)
 VALUES (?1, 'followed', ?2, ?3, ?4, ?5, ?6)`, f.Name, f.Kind, f.Of, int64(f.Version), f.Definition, f.Fingerprint)
-	return err
-}
-
-// userSQL implements rea.SQL.
-type userSQL struct{ *ownSession }
-
-// Exec is not interrupted once it has begun: SQLite would roll back the whole transaction.
-func (u userSQL) Exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
-	err = u.do(func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		result, err := u.db.ExecContext(context.WithoutCancel(ctx), statement, args...)
-		if err == nil {
-			rows, err = result.RowsAffected()
-		}
-		return err
-	})
-	return rows, u.classed(err)
-}
-
-func (u userSQL) Query(ctx context.Context, dest []any, row func() error, query string, args ...any) (rows int64, err error) {
-	err = u.do(func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return each(context.WithoutCancel(ctx), u.db, func() error {
-			if rows++; row == nil {
-				return nil
-			}
-			return errors.Join(ctx.Err(), row())
-		}, dest, query, args...)
-	})
-	return rows, u.classed(err)
-}
-
-func (u userSQL) classed(err error) error {
-	if isBusy(err) {
-		return fmt.Errorf("%w (%w)", rea.ErrRetry, err)
-	}
 	return err
 }
 

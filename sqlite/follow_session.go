@@ -90,4 +90,4 @@ func (s *ownSession) AddStatistics(ctx context.Context, t rea.StatisticsTable, b
 }
 
 // UserSQL gives the transaction to a function of the program's.
-func (s *ownSession) UserSQL(context.Context) (rea.SQL, error) { return userSQL{s}, nil }
+func (s *ownSession) UserSQL(context.Context) (rea.SQL, error) { return s.Transaction(), nil }
