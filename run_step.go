@@ -94,6 +94,9 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 		return 0, err
 	}
 	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
+	if err := session.Ready(ctx, true); err != nil {
+		return 0, err
+	}
 	at, ok, err := session.ClaimProjection(ctx, f.Name, false)
 	switch {
 	case err != nil:

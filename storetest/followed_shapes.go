@@ -97,6 +97,20 @@ var followedShapes = []clause{
 			}
 		}
 	}},
+	{"P8 payloads that fill a page each are projected as others are", func(t *testing.T, d *Door) {
+		types := []rea.Type{keptType()}
+		b := d.Open(t, d.Migrated(t), rea.Config{PollEvery: 5 * time.Millisecond, Catalog: keeping(t, types, hourly(), followedState())})
+		large := `{"amount": 1, "text": "` + strings.Repeat("x", rea.MaxPageBytes*5/8) + `"}`
+		for range 3 {
+			put(t, b.Autocommit(), order1, event("Paid", large), event("Other"))
+		}
+		put(t, b.Autocommit(), order1, event("Paid", `{"amount": 2}`))
+		b.start(t)
+		b.settled(t, "hourly_sales", "order_state")
+		same(t, "orders", d.total(t, b), "4")
+		b.undrifted(t, "hourly_sales")
+		b.undrifted(t, "order_state")
+	}},
 	{"P6 a followed table keeps lists", func(t *testing.T, d *Door) {
 		order := rea.Type{Name: "order", Events: []rea.EventType{
 			does(rea.EventType{Name: "Tagged"}, on(rea.OpAppend, "tags", "$.tag")), does(rea.EventType{Name: "Untagged"}, on(rea.OpRemove, "tags", "$.tag")),
