@@ -12,10 +12,12 @@ import (
 const leanSQL = `
 SELECT e.id, f.position, e.aggregate_type, e.aggregate_id, e.seq, e.event_type, e.event_version, e.payload, e.created_at%s
 FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
-CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.id = f.event_id LIMIT 1) e
-WHERE ($3::text IS NULL OR e.aggregate_type = $3)
-  AND ($4::jsonb IS NULL OR e.event_type = ANY (ARRAY(SELECT jsonb_array_elements_text($4::jsonb))))
+CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.id = f.event_id LIMIT 1) e%s
 ORDER BY f.position`
+
+const leanFilterSQL = `
+WHERE ($3::text IS NULL OR e.aggregate_type = $3)
+  AND ($4::jsonb IS NULL OR e.event_type = ANY (ARRAY(SELECT jsonb_array_elements_text($4::jsonb))))`
 
 const carriedColumns = `,
        coalesce(e.actor_id, ''), coalesce(e.reason, ''), coalesce(e.correlation_id, ''), e.metadata`
@@ -67,6 +69,10 @@ func (s *ownSession) leanPage(ctx context.Context, doing string, filter rea.Foll
 		more = carriedColumns
 		dest = append(dest, &e.Actor, &e.Reason, &e.Correlation, &metadata)
 	}
+	args, where := []any{after, limit}, ""
+	if filter.Type != "" || events != nil {
+		args, where = append(args, optional(filter.Type), events), leanFilterSQL
+	}
 	size := 0
 	err = each(ctx, s.db, func() error {
 		e.Payload, e.Metadata, e.CreatedAt = payload, metadata, e.CreatedAt.UTC()
@@ -76,7 +82,7 @@ func (s *ownSession) leanPage(ctx context.Context, doing string, filter rea.Foll
 			return errPageFull
 		}
 		return nil
-	}, dest, fmt.Sprintf(leanSQL, more), after, limit, optional(filter.Type), events)
+	}, dest, fmt.Sprintf(leanSQL, more, where), args...)
 	if err == errPageFull {
 		return page, true, nil
 	}
