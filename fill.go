@@ -56,18 +56,14 @@ func (a *Archive) catchUpAll(ctx context.Context) (behind []RowsBehind, err erro
 	// versions the third finds nothing. Their writers may leave rows behind as fast as they are caught up.
 	const most = 8
 	for _, t := range a.config.Catalog.StateTables() {
-		for range most {
-			moved, left, err := a.fill(ctx, t, false)
-			if err != nil {
+		var left RowsBehind
+		for moved, look := 1, 0; moved > 0 && look < most; look++ {
+			if moved, left, err = a.fill(ctx, t, false); err != nil {
 				return behind, err
 			}
-			if moved > 0 {
-				continue
-			}
-			if left.Rows > 0 {
-				behind = append(behind, left)
-			}
-			break
+		}
+		if left.Rows > 0 {
+			behind = append(behind, left)
 		}
 	}
 	return behind, nil
@@ -185,8 +181,7 @@ func (a *Archive) foldRow(ctx context.Context, session OwnSession, t StateTable,
 				break
 			}
 			current, ignore, err := a.config.Catalog.Upcast(e)
-			var unknown *UnknownTypeError
-			if errors.As(err, &unknown) && unknown.Newest == 0 {
+			if undeclared(err) {
 				ignore, err = true, nil // nothing is said of it: rea_seq alone moves
 			}
 			if err != nil {

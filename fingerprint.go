@@ -90,7 +90,7 @@ func goShape(t reflect.Type, within []reflect.Type) string {
 		b.WriteString("struct{")
 		for i := range t.NumField() {
 			field := t.Field(i)
-			fmt.Fprintf(&b, "%s %s %q;", field.Name, goShape(field.Type, within), field.Tag.Get("json"))
+			fmt.Fprintf(&b, "%s %t %s %q;", field.Name, field.Anonymous, goShape(field.Type, within), field.Tag.Get("json"))
 		}
 		b.WriteString("}")
 		for i := range reflect.PointerTo(t).NumMethod() {

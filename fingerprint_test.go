@@ -97,7 +97,19 @@ type (
 	}
 )
 
+type Money struct {
+	Cents int `json:"cents"`
+}
+
+// JSON puts the fields of an embedded struct among the outer ones.
+type (
+	held  struct{ Money }
+	named struct{ Money Money }
+)
+
 func (*shape1) placed(payload1, Event) {}
+func (*held) placed(payload1, Event)   {}
+func (*named) placed(payload1, Event)  {}
 func (*shape2) placed(payload1, Event) {}
 func (*shape3) placed(payload1, Event) {}
 func (*shape1) again(payload2, Event)  {}
@@ -108,6 +120,7 @@ func TestAFingerprintChangesWithTheShapeOfGoTypes(t *testing.T) {
 	for i, e := range []EventType{
 		On(EventType{Name: "Placed"}, (*shape1).placed), On(EventType{Name: "Placed"}, (*shape2).placed),
 		On(EventType{Name: "Placed"}, (*shape3).placed), On(EventType{Name: "Placed"}, (*shape1).again),
+		On(EventType{Name: "Placed"}, (*held).placed), On(EventType{Name: "Placed"}, (*named).placed),
 	} {
 		print := printed(t, Type{Name: "order", FoldVersion: 1, Events: []EventType{e}})
 		if j, there := seen[print]; there || print == "" {

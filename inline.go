@@ -17,7 +17,7 @@ type Inline struct {
 	Of string
 	// Apply gets each event once, by seq, after the append that stored it: complete as it is stored (on PostgreSQL without
 	// a Position, which comes after the commit), brought forward to its newest version by Config.Catalog where that
-	// knows the type, retired ones left out. Its error, and that of a statement that failed in it, refuses the whole
+	// knows the event, retired ones left out. Its error, and that of a statement that failed in it, refuses the whole
 	// append with a *ProjectionError. It writes through tx alone, which ends with the call, and keeps nothing in
 	// memory: the transaction may still be rolled back, and Do runs again. It appends nothing, which is an error.
 	Apply func(ctx context.Context, tx SQL, e Event) error
@@ -160,19 +160,21 @@ func (tx *Tx) apply(ctx context.Context, db SQL, aggregate Ref, first, last int6
 		}
 		for _, e := range page {
 			after = e.Seq
-			e, ignore, err := tx.archive.config.Catalog.Upcast(e)
-			if err != nil {
+			current, ignore, err := tx.archive.config.Catalog.Upcast(e)
+			switch {
+			case undeclared(err):
+				current = e
+			case err != nil:
 				return err
-			}
-			if ignore {
+			case ignore:
 				continue
 			}
 			for _, fn := range tx.archive.config.Inline {
 				if fn.Of != "" && fn.Of != aggregate.Type {
 					continue
 				}
-				if err := tx.archive.call(ctx, fn, db, e); err != nil {
-					return &ProjectionError{Aggregate: aggregate, Projection: fn.Name, Event: e.Type, Seq: e.Seq, Err: err}
+				if err := tx.archive.call(ctx, fn, db, current); err != nil {
+					return &ProjectionError{Aggregate: aggregate, Projection: fn.Name, Event: current.Type, Seq: e.Seq, Err: err}
 				}
 			}
 		}

@@ -237,14 +237,10 @@ func (c *Catalog) StateTables() []StateTable {
 }
 
 func (c *Catalog) stateTable(p Projection) StateTable {
-	t := StateTable{Name: p.Name, Of: p.Of, Version: p.Version, Columns: p.Columns, Retired: []string{}, Events: []StateEvent{}}
+	t := StateTable{Name: p.Name, Of: p.Of, Version: p.Version, Columns: p.Columns, Events: []StateEvent{}}
 	a := c.types[p.Of]
 	for _, e := range a.Type.Events {
-		switch {
-		case e.Retired:
-			t.Retired = append(t.Retired, e.Name)
-			continue
-		case e.AliasOf != "":
+		if e.Retired || e.AliasOf != "" {
 			continue
 		}
 		kept := StateEvent{Event: e.Name, Version: e.Version, Upcasting: e.Upcasting, Stored: map[string][]int{e.Name: {e.Version}}, Changes: []ColumnChange{}}
@@ -266,7 +262,9 @@ func (c *Catalog) stateTable(p Projection) StateTable {
 				}
 			}
 		}
-		t.Events = append(t.Events, kept)
+		if len(kept.Changes) > 0 { // others move rea_seq alone, as those do that nothing is said of
+			t.Events = append(t.Events, kept)
+		}
 	}
 	return t
 }

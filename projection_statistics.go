@@ -87,7 +87,7 @@ func buckets(every time.Duration, zone *time.Location) func(time.Time) time.Time
 		at = at.In(zone)
 		if every > time.Hour {
 			hours := int(every / time.Hour)
-			return time.Date(at.Year(), at.Month(), at.Day(), at.Hour()/hours*hours, 0, 0, 0, zone)
+			return firstMoment(at, at.Hour()/hours*hours, zone)
 		}
 		_, offset := at.Zone()
 		local := at.Unix() + int64(offset)
@@ -95,6 +95,27 @@ func buckets(every time.Duration, zone *time.Location) func(time.Time) time.Time
 		start := local - (local%size+size)%size
 		return time.Unix(start-int64(offset), 0).In(zone)
 	}
+}
+
+// firstMoment is the first one of the day of at, by the clocks of zone, from hour on. Where they go forward over that hour it is when
+// they do; where they show it twice, the first time.
+func firstMoment(at time.Time, hour int, zone *time.Location) time.Time {
+	start := time.Date(at.Year(), at.Month(), at.Day(), hour, 0, 0, 0, zone)
+	begin, end := start.ZoneBounds()
+	switch shown := time.Date(start.Year(), start.Month(), start.Day(), start.Hour(), start.Minute(), start.Second(), 0, time.UTC); {
+	case shown.Before(time.Date(at.Year(), at.Month(), at.Day(), hour, 0, 0, 0, time.UTC)):
+		return end
+	case start.Hour() != hour || start.Minute() != 0:
+		return begin
+	case begin.IsZero():
+		return start
+	}
+	_, offset := start.Zone()
+	_, before := begin.Add(-time.Second).Zone()
+	if earlier := start.Add(time.Duration(offset-before) * time.Second); before > offset && earlier.Before(begin) {
+		return earlier
+	}
+	return start
 }
 
 // checkStatistics checks what Projection says of a table of statistics.

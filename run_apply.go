@@ -2,7 +2,6 @@ package rea
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -140,8 +139,7 @@ func (a *Archive) stepRow(t StateTable, row *StateRow, e Event, skipped map[int6
 // upcastKnown is Upcast, but ignores what nothing is said of.
 func (a *Archive) upcastKnown(e Event) (current Event, ignore bool, err error) {
 	current, ignore, err = a.config.Catalog.Upcast(e)
-	var unknown *UnknownTypeError
-	if errors.As(err, &unknown) && unknown.Newest == 0 {
+	if undeclared(err) {
 		return e, true, nil
 	}
 	return current, ignore, err

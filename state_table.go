@@ -18,7 +18,6 @@ type StateTable struct {
 	Mode    string       `json:"mode,omitempty"` // "followed"; "": inline
 	Version int          `json:"version"`
 	Columns []Column     `json:"columns"`
-	Retired []string     `json:"retired"` // events that move rea_seq alone, as those do that nothing is said of
 	Events  []StateEvent `json:"events"`
 }
 

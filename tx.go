@@ -74,7 +74,8 @@ func (tx *Tx) With(opts ...Option) *Tx {
 // Append stores events of one aggregate, all or nothing, in one statement. Each of events is a NewEvent, a payload whose
 // Go type Config.Catalog has registered with On for the aggregate's type (the value or a pointer to it), or a
 // []NewEvent. Errors: *UnregisteredError, *LimitError, *PayloadError (before any SQL), *SchemaError, *KeyReusedError, *ConflictError, *TransitionError, *UnknownTypeError, *ProjectionError, each
-// leaving the transaction usable; ErrRetry, ErrReadOnly and the driver's own errors end it.
+// leaving the transaction usable (but for a *ProjectionError of a column on PostgreSQL); ErrRetry, ErrReadOnly and the
+// driver's own errors end it.
 func (tx *Tx) Append(ctx context.Context, aggregate Ref, events ...any) (Receipt, error) {
 	list, err := tx.archive.config.Catalog.newEvents(aggregate, events)
 	if err != nil {

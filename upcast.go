@@ -2,6 +2,7 @@ package rea
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 )
@@ -58,6 +59,12 @@ func (c *Catalog) Upcast(e Event) (current Event, ignore bool, err error) {
 		return stored, false, &UpcastError{Aggregate: e.Aggregate, Event: stored.Type, Version: stored.Version, Seq: e.Seq, From: min(e.Version, declared.Version-1), Err: err}
 	}
 	return e, false, nil
+}
+
+// undeclared: Upcast does not know the event type, though it knows the aggregate's.
+func undeclared(err error) bool {
+	var unknown *UnknownTypeError
+	return errors.As(err, &unknown) && unknown.Newest == 0
 }
 
 func unknown(e Event, newest int) error {

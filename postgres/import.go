@@ -144,7 +144,11 @@ func (s *ownSession) insertLines(ctx context.Context, lines []rea.Line) (seqs []
 		if refusedLine(rea.Line{}, err) == nil {
 			return nil, nil, err
 		}
-		return nil, err, s.db.exec(ctx, "ROLLBACK TO SAVEPOINT rea_import")
+		back := s.db.exec(ctx, "ROLLBACK TO SAVEPOINT rea_import")
+		if back == nil {
+			back = s.db.exec(ctx, "RELEASE SAVEPOINT rea_import") // else one would lie in the other
+		}
+		return nil, err, back
 	}
 	return seqs, nil, s.db.exec(ctx, "RELEASE SAVEPOINT rea_import")
 }

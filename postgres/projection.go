@@ -162,20 +162,17 @@ WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r'
 
 // copyGrants gives the new table what others may do with the old one, beside the roles of REA.
 const copyGrants = `
-DO $$
 DECLARE
     g record;
 BEGIN
-    FOR g IN SELECT a.privilege_type, a.is_grantable, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+    FOR g IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
              FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass(%[1]s) AND a.grantee <> c.relowner AND a.privilege_type = 'SELECT' LOOP
         EXECUTE format('GRANT %%s ON %%s TO %%s', g.privilege_type, to_regclass(%[2]s), g.grantee);
     END LOOP;
-END
-$$`
+END`
 
-// copyComments gives the new table the comments and the owner of the old one.
+// copyComments gives the new table the comments of the old one.
 const copyComments = `
-DO $$
 DECLARE
     old regclass := to_regclass(%[1]s);
     new regclass := to_regclass(%[2]s);
@@ -188,17 +185,13 @@ BEGIN
              WHERE a.attrelid = old AND a.attnum > 0 AND col_description(old, a.attnum) IS NOT NULL LOOP
         EXECUTE format('COMMENT ON COLUMN %%s.%%I IS %%L', new, o.attname, o.comment);
     END LOOP;
-    FOR o IN SELECT r.rolname FROM pg_class c JOIN pg_class n ON n.oid = new JOIN pg_roles r ON r.oid = c.relowner WHERE c.oid = old AND c.relowner <> n.relowner LOOP
-        EXECUTE format('ALTER TABLE %%s OWNER TO %%I', new, o.rolname);
-    END LOOP;
-END
-$$`
+END`
 
 // switchTable puts the table that was built in the place of the one that is read, and does not wait long for its readers.
 func (s *ownSession) switchTable(ctx context.Context, doing, name, beside string) error {
 	table, built := "rea_views."+quoteName(name), "rea_views."+quoteName(beside)
 	err := s.run(ctx, doing, `SET LOCAL lock_timeout = '200ms'`,
-		fmt.Sprintf(copyGrants, quoteText(table), quoteText(built)), fmt.Sprintf(copyComments, quoteText(table), quoteText(built)),
+		"DO "+quoteText(fmt.Sprintf(copyGrants, quoteText(table), quoteText(built))), "DO "+quoteText(fmt.Sprintf(copyComments, quoteText(table), quoteText(built))),
 		"DROP TABLE IF EXISTS "+table,
 		fmt.Sprintf("ALTER TABLE %s RENAME TO %s", built, quoteName(name)),
 		fmt.Sprintf("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", table, quoteName(beside+"_pkey"), quoteName(name+"_pkey")))
@@ -251,5 +244,5 @@ func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {
 
 // viewGone: an inline projection's table is not there any more, and its trigger still is.
 func viewGone(err error) bool {
-	return sqlState(err) == "42P01" && strings.Contains(err.Error(), `"rea_views.`)
+	return sqlState(err) == "42P01" && strings.Contains(err.Error(), "rea_views.")
 }

@@ -64,6 +64,17 @@ func (b *Base) rows(t *testing.T) string {
 }
 
 var functions = []clause{
+	{"P3 an inline function gets events that the catalog does not declare, as they are stored", func(t *testing.T, d *Door) {
+		c, err := rea.NewCatalog(rea.Type{Name: "order", Events: []rea.EventType{{Name: "A"}, {Name: "Gone", Retired: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := d.Open(t, d.Migrated(t), rea.Config{Catalog: c, Inline: []rea.Inline{{Name: "count", Apply: d.count}}})
+		b.run(t, counted)
+		put(t, b.Autocommit(), order1, event("A"), event("Undeclared"))
+		put(t, b.Autocommit(), order2, event("Gone"), event("Undeclared"))
+		same(t, "rows", b.rows(t), "1: 2 Undeclared, 2: 1 Undeclared")
+	}},
 	{"P3 an event and the rows of an inline function commit together, and go together", func(t *testing.T, d *Door) {
 		b := d.freshCounting(t)
 		put(t, b.Autocommit(), order1, event("A"), event("B"))

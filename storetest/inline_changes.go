@@ -11,7 +11,7 @@ import (
 )
 
 // hostile is a text that ends whatever quotes it badly.
-const hostile = `a'b"c\d$rea$ %s {0}; --`
+const hostile = `a'b"c\d$rea$ $$ %s {0}; --`
 
 // inlineChanges are about declarations that change, and tables that somebody changes.
 var inlineChanges = []clause{
