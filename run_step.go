@@ -94,6 +94,9 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 		return 0, err
 	}
 	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
+	if err := session.Ready(ctx, true); err != nil {
+		return 0, err
+	}
 	at, ok, err := session.ClaimProjection(ctx, f.Name, false)
 	switch {
 	case err != nil:
@@ -130,7 +133,7 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	}
 	f.trying = int(to.Position - at.Position)
 	if err := f.archive.applyPage(ctx, session, f.Followed, false, at.skips(), page); err != nil {
-		return 0, failed(at, page, f.trying, err)
+		return 0, failed(at, page, f.trying, noteLost(ctx, session, err))
 	}
 	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
 		return 0, cmp.Or(err, errElsewhere)
