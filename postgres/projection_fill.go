@@ -91,7 +91,7 @@ changed AS (
 added AS (
     INSERT INTO %[1]s (aggregate_id, rea_seq, rea_updated_at%[3]s)
     SELECT r.r ->> 0, (r.r ->> 2)::bigint, (r.r ->> 3)::timestamptz%[4]s FROM r WHERE r.r ->> 1 = '0'
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (aggregate_id) DO NOTHING
     RETURNING 1)
 SELECT (SELECT count(*) FROM changed) + (SELECT count(*) FROM added)`, s.table(beside), set, names, values)
 }
