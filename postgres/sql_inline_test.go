@@ -297,3 +297,13 @@ func TestRolesThatComeLaterTakeTheProjectionsAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// jsonb, in which rows are handed over, holds 256 MiB at most.
+func TestLargeRowsFillATableInSeveralStatements(t *testing.T) {
+	t.Parallel()
+	_, s, url := archive(t)
+	s.do(`INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, event_version, payload)
+		SELECT 'order', n::text, 'Placed', 2, jsonb_build_object('total', ('1' || repeat('0', 130000))::numeric) FROM generate_series(1, 150) n`)
+	applied(t, url)
+	s.want("150 true", `SELECT count(*), bool_and(total = ('1' || repeat('0', 130000))::numeric) FROM rea_views.order_state`)
+}
