@@ -151,7 +151,12 @@ func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (began bool, 
 	tx := a.Join(session)
 	var kept keeper
 	if !a.config.NoSnapshots {
-		tx.keep = kept.keep
+		tx.keep = func(ctx context.Context, k keeping) {
+			// what an inline function's append has stored may be taken back, and another event get its seq and, on SQLite, its id
+			if !a.hasInline(k.snapshot.Aggregate.Type) {
+				kept.keep(ctx, k)
+			}
+		}
 	}
 	if err := fn(tx); err != nil {
 		return true, err

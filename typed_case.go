@@ -48,11 +48,16 @@ func (n *names) shapeOf(t reflect.Type, known map[reflect.Type]*shape) *shape {
 	case reflect.Struct:
 		s := &shape{fields: make(map[string]*shape), folded: make(map[string]string)}
 		known[t] = s
+		depth := make(map[string]int)
 		for _, field := range reflect.VisibleFields(t) {
 			if !field.IsExported() || field.Tag.Get("json") == "-" {
 				continue
 			}
 			name := jsonName(field)
+			if d := depth[name]; d > 0 && d <= len(field.Index) {
+				continue // encoding/json takes the outer one
+			}
+			depth[name] = len(field.Index)
 			fold := foldCase(name)
 			n.alike = n.alike || n.folded[fold] && !n.exact[name]
 			n.exact[name], n.folded[fold] = true, true

@@ -64,6 +64,35 @@ func TestAFieldTakesItsOwnKeyAndNoOtherBesideIt(t *testing.T) {
 	}
 }
 
+type (
+	drawer struct {
+		Things struct {
+			X int `json:"x"`
+		} `json:"things"`
+	}
+	cupboard struct {
+		Own    map[string]int `json:"things"`
+		drawer                // whose things encoding/json does not see
+	}
+	rooms struct {
+		Last map[string]int `json:"last"`
+	}
+)
+
+func (r *rooms) filled(e cupboard, _ rea.Event) { r.Last = e.Own }
+
+func TestAFieldOfTheSameNameFurtherInsideTakesNothing(t *testing.T) {
+	t.Parallel()
+	c := mustCatalog(t, rea.Type{Name: "rooms", Events: []rea.EventType{rea.On(rea.EventType{Name: "Filled"}, (*rooms).filled)}})
+	state, err := c.Fold(nil, rea.Event{Aggregate: rea.Ref{Type: "rooms", ID: "1"}, Seq: 1, Type: "Filled", Version: 1, Payload: []byte(`{"things": {"X": 1, "x": 2}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(state["last"]), `{"X": 1, "x": 2}`; got != want {
+		t.Errorf("last = %s, want %s", got, want)
+	}
+}
+
 // meant leaves out what a basket has where its event does not say it.
 func meant(t *testing.T, text []byte) any {
 	t.Helper()

@@ -91,10 +91,13 @@ changed AS (
 added AS (
     INSERT INTO %[1]s (aggregate_id, rea_seq, rea_updated_at%[3]s)
     SELECT r.r ->> 0, (r.r ->> 2)::bigint, (r.r ->> 3)::timestamptz%[4]s FROM r WHERE r.r ->> 1 = '0'
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (aggregate_id) DO NOTHING
     RETURNING 1)
 SELECT (SELECT count(*) FROM changed) + (SELECT count(*) FROM added)`, s.table(beside), set, names, values)
 }
+
+// saveBytes ends a statement of rows: jsonb holds 256 MiB at most, and a row some payloads of 16.
+const saveBytes = 8 << 20
 
 func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside bool, rows []rea.StateRow) (int, error) {
 	x := stateSQL{t}
@@ -110,21 +113,33 @@ func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside
 			return 0, err
 		}
 	}
-	list := make([][]any, len(rows))
-	for i, row := range rows {
-		list[i] = []any{row.ID, row.Was, row.Seq, rea.FormatTime(row.Updated)}
-		for _, value := range row.Values {
-			list[i] = append(list[i], value)
-		}
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return 0, err
-	}
 	saved := 0
-	err = s.one(ctx, &saved, x.saveRows(beside), string(text))
-	if sqlState(err) == "55P03" {
-		return 0, fmt.Errorf("rea: %s: %w (%w)", doing, rea.ErrRetry, err)
+	for len(rows) > 0 {
+		var list [][]any
+		for size := 0; len(list) < len(rows) && size < saveBytes; {
+			row := rows[len(list)]
+			values := []any{row.ID, row.Was, row.Seq, rea.FormatTime(row.Updated)}
+			for _, value := range row.Values {
+				if values = append(values, value); value != nil {
+					size += len(*value)
+				}
+			}
+			list = append(list, values)
+		}
+		rows = rows[len(list):]
+		text, err := json.Marshal(list)
+		if err != nil {
+			return saved, err
+		}
+		n := 0
+		err = s.one(ctx, &n, x.saveRows(beside), string(text))
+		if sqlState(err) == "55P03" {
+			return 0, fmt.Errorf("rea: %s: %w (%w)", doing, rea.ErrRetry, err)
+		}
+		if err != nil {
+			return saved, mapError(doing, err)
+		}
+		saved += n
 	}
-	return saved, mapError(doing, err)
+	return saved, nil
 }

@@ -88,14 +88,17 @@ func (x changeSQL) set(json string) string {
 		json, x.refuse(), x.before)
 }
 
-// add adds a number to a column of type numeric or bigint.
+// add adds a number to a column of type numeric or bigint. A sum that numeric cannot hold is not worked out; a tenth of it is
+// where it may be one, which is rare.
 func (x changeSQL) add(number string) string {
-	sum := fmt.Sprintf("(coalesce(%s, 0)::numeric + %s)", x.before, number)
+	before := fmt.Sprintf("coalesce(%s, 0)::numeric", x.before)
+	sum := fmt.Sprintf("(%s + %s)", before, number)
 	if x.column.Type == rea.Numeric {
-		return sum
+		return fmt.Sprintf("CASE WHEN greatest(abs(%s), abs(%s)) < '1e131071'::numeric OR abs(%[1]s * 0.1 + %[2]s * 0.1) < '1e131071'::numeric THEN %[3]s ELSE (%[4]s)::numeric END",
+			before, number, sum, x.refuse())
 	}
-	return fmt.Sprintf("CASE WHEN %s BETWEEN -9223372036854775808 AND 9223372036854775807 AND trunc(%[1]s) = %[1]s THEN %[1]s::bigint ELSE (%[2]s)::bigint END",
-		sum, x.refuse())
+	return fmt.Sprintf("CASE WHEN abs(%s) > 18446744073709551616 THEN (%s)::bigint WHEN %[3]s BETWEEN -9223372036854775808 AND 9223372036854775807 AND trunc(%[3]s) = %[3]s THEN %[3]s::bigint ELSE (%[2]s)::bigint END",
+		number, x.refuse(), sum)
 }
 
 // attribute is one that the column's type takes.

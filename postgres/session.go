@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -50,9 +51,10 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 }
 
 // plain: a race or an illegal step is all that may be in the way of an INSERT. A key that comes again without an expectation is not
-// rare enough.
+// rare enough, and after the largest seq there is none to insert.
 func plain(call rea.Call) bool {
-	return len(call.Events) == 1 && !call.Correction && (call.Key == "" || call.Expect != nil)
+	return len(call.Events) == 1 && !call.Correction && (call.Key == "" || call.Expect != nil) &&
+		(call.Expect == nil || *call.Expect < math.MaxInt64)
 }
 
 // insert stores the one event of a call. Where the database has refused it, nothing is stored and ok is false.

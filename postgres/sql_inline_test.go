@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -247,4 +249,61 @@ func TestUninstallingTakesTheProjectionsAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("0", `SELECT count(*) FROM pg_namespace WHERE nspname IN ('rea', 'rea_views')`)
+}
+
+// An archive that was installed without the right to make roles, and has projections when they come.
+func TestRolesThatComeLaterTakeTheProjectionsAlong(t *testing.T) {
+	t.Parallel()
+	name := connect(t, pgtest.AdminURL(t)).login("")
+	url := pgtest.Empty(t)
+	s := connect(t, url)
+	s.do(`GRANT CREATE ON DATABASE ` + pgx.Identifier{s.Config().Database}.Sanitize() + ` TO ` + name)
+	c, err := catalog.Parse("rea.yaml", []byte(keptYAML))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := "r" + strings.ToLower(rand.Text()[:8])
+	config := postgres.Config{RolePrefix: prefix, Config: rea.Config{Catalog: c, Logger: slog.New(slog.DiscardHandler)}}
+	a, err := postgres.New(poolOf(t, url, name), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, a.Autocommit(), order1, "Placed")
+	able, err := postgres.Open(t.Context(), url, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer able.Close()
+	if err := able.Migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.do(`SET ROLE ` + prefix + `_writer; SELECT rea.append('order', '1', 'Paid', '{"amount": 1}')`)
+	s.do(`SET ROLE ` + prefix + `_reader`)
+	s.want("1 2 paid 1 1", stateSQL)
+	s.refused("42501", `SELECT rea."order_state (rea catch up)"('1', 2)`)
+	s.do(`RESET ROLE`)
+	s.want(prefix+"_owner", `SELECT tableowner FROM pg_tables WHERE schemaname = 'rea_views'`)
+	change, err := able.Apply(t.Context())
+	if err != nil || !change.Nothing() {
+		t.Errorf("apply again = %+v, %v, want nothing to do", change, err)
+	}
+	if err := able.Uninstall(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// jsonb, in which rows are handed over, holds 256 MiB at most.
+func TestLargeRowsFillATableInSeveralStatements(t *testing.T) {
+	t.Parallel()
+	_, s, url := archive(t)
+	s.do(`INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, event_version, payload)
+		SELECT 'order', n::text, 'Placed', 2, jsonb_build_object('total', ('1' || repeat('0', 130000))::numeric) FROM generate_series(1, 150) n`)
+	applied(t, url)
+	s.want("150 true", `SELECT count(*), bool_and(total = ('1' || repeat('0', 130000))::numeric) FROM rea_views.order_state`)
 }

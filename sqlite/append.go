@@ -79,14 +79,15 @@ func (s *session) Append(ctx context.Context, call rea.Call) (rea.Receipt, error
 	}
 	// Not interrupted: SQLite would roll back the whole transaction, and what came after in it would
 	// commit statement by statement.
-	result, err := s.insert(context.WithoutCancel(ctx), call, events, xid, rea.FormatTime(now))
-	if err != nil {
-		return rea.Receipt{}, s.store.insertError(call.Aggregate, err)
-	}
-	last, err := result.LastInsertId()
-	if err == nil {
-		err = s.saveKept(context.WithoutCancel(ctx), kept)
-	}
+	ctx = context.WithoutCancel(ctx)
+	var last int64
+	err = s.together(ctx, kept, func() error {
+		result, err := s.insert(ctx, call, events, xid, rea.FormatTime(now))
+		if err == nil {
+			last, err = result.LastInsertId()
+		}
+		return err
+	})
 	if err != nil {
 		return rea.Receipt{}, s.store.insertError(call.Aggregate, err)
 	}

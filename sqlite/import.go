@@ -85,10 +85,7 @@ func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineRe
 	if err != nil {
 		return result, err
 	}
-	if err = r.insert(ctx, line, stepped{e, at}); err == nil {
-		err = r.saveKept(ctx, kept)
-	}
-	if err == nil {
+	if err = r.together(ctx, kept, func() error { return r.insert(ctx, line, stepped{e, at}) }); err == nil {
 		r.last[line.Aggregate] = at
 		return rea.LineResult{Seq: at.seq}, nil
 	}

@@ -90,13 +90,25 @@ func (s *session) stateRow(ctx context.Context, t rea.StateTable, table, id stri
 	return row, err
 }
 
-func (s *session) saveKept(ctx context.Context, kept []keptRow) error {
-	for _, k := range kept {
-		if _, err := s.saveRow(ctx, k.table, false, k.row); err != nil {
+// together stores events, by insert, and their rows, or nothing: an index or a trigger of somebody's may refuse a row. Where the
+// user's handle is in no transaction, nothing can be taken back, and the next append folds what the row lacks.
+func (s *session) together(ctx context.Context, kept []keptRow, insert func() error) error {
+	t := transaction{s, func(call func() error) error { return call() }}
+	save := func() error {
+		if err := insert(); err != nil {
 			return err
 		}
+		for _, k := range kept {
+			if _, err := s.saveRow(ctx, k.table, false, k.row); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
+	if len(kept) == 0 || t.begun(ctx) != nil {
+		return save()
+	}
+	return t.Savepoint(ctx, save)
 }
 
 // asStored gives the events of a call as they will be read.

@@ -179,7 +179,7 @@ func (s *session) saveRow(ctx context.Context, t rea.StateTable, beside bool, ro
 	}
 	query := fmt.Sprintf("UPDATE %s SET rea_seq = ?3, rea_updated_at = ?4%s WHERE aggregate_id = ?1 AND rea_seq = ?2", quoteName(tableOf(t, beside)), set)
 	if row.Was == 0 {
-		query = fmt.Sprintf("INSERT INTO %s (aggregate_id, rea_seq, rea_updated_at%s) SELECT ?1, ?3, ?4%s WHERE ?2 = 0 ON CONFLICT DO NOTHING", quoteName(tableOf(t, beside)), names, values)
+		query = fmt.Sprintf("INSERT INTO %s (aggregate_id, rea_seq, rea_updated_at%s) SELECT ?1, ?3, ?4%s WHERE ?2 = 0 ON CONFLICT (aggregate_id) DO NOTHING", quoteName(tableOf(t, beside)), names, values)
 	}
 	result, err := s.db.ExecContext(ctx, query, args...)
 	if err != nil {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/realtime-event-archive/rea"
@@ -100,6 +101,24 @@ var inline = []clause{
 		}
 		d.drift(t, b, []rea.Type{keptType()}, kept())
 		same(t, "events", b.count(t), 3)
+	}},
+	{"P8 a sum that numeric cannot hold is refused like any other value, and one that it just holds is kept", func(t *testing.T, d *Door) {
+		b := d.kept(t)
+		nines := strings.Repeat("9", 131_072) // the longest number
+		put(t, b.Autocommit(), order1, event("Placed", `{"total": `+nines+`}`))
+		for column, wrong := range map[string]rea.NewEvent{"total": event("Paid", `{"amount": 1}`), "payments": event("Noted", `{"more": `+nines+`}`)} {
+			put(t, b.Autocommit(), order2, event("Paid"))
+			for _, aggregate := range []rea.Ref{order1, order2} {
+				if aggregate == order2 && column == "total" {
+					continue
+				}
+				_, err := b.Autocommit().Append(t.Context(), aggregate, wrong)
+				same(t, "Column", refused[*rea.ProjectionError](t, column, err).Column, column)
+			}
+		}
+		put(t, b.Autocommit(), order1, event("Paid", `{"amount": 0.`+strings.Repeat("0", 16_382)+`1}`), event("Paid", `{"amount": -1}`), event("Paid", `{"amount": 0.5}`))
+		put(t, b.Autocommit(), order2, event("Placed", `{"total": 5`+nines[1:]+`}`), event("Paid", `{"amount": 3`+nines[1:]+`}`), event("Paid", `{"amount": -`+nines+`}`))
+		d.drift(t, b, []rea.Type{keptType()}, kept())
 	}},
 	{"P10 a correction and a renamed status are in the inline row", func(t *testing.T, d *Door) {
 		address := d.Migrated(t)

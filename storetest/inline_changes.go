@@ -55,6 +55,41 @@ var inlineChanges = []clause{
 			same(t, "rows", len(d.rows(t, b, p)), 1)
 		}
 	}},
+	{"P3 an append whose row the table refuses, by an index of somebody's, leaves nothing", func(t *testing.T, d *Door) {
+		b := d.kept(t)
+		put(t, b.Autocommit(), order1, event("Placed", `{"total": 1}`))
+		b.run(t, "CREATE UNIQUE INDEX one_total ON "+d.view("order_state")+" (total)")
+		taken := func(id string) func() (rea.Receipt, error) {
+			return later(func() (rea.Receipt, error) {
+				return b.Autocommit().Append(limited(t), rea.Ref{Type: "order", ID: id}, event("Placed", `{"total": `+id[1:]+`}`))
+			})
+		}
+		var answers []func() (rea.Receipt, error)
+		for _, id := range []string{"a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3"} {
+			answers = append(answers, taken(id))
+		}
+		stored := int64(1)
+		for _, answer := range answers {
+			if _, err := answer(); err == nil {
+				stored++
+			}
+		}
+		same(t, "stored", stored, 3)
+		same(t, "events", b.count(t), stored)
+		tx := b.begin(t)
+		if _, err := tx.Append(limited(t), order2, event("Placed", `{"total": 3}`)); err == nil {
+			t.Error("append = nil, want the error of the index")
+		}
+		if !d.Concurrent { // PostgreSQL has ended the transaction
+			same(t, "Seq", put(t, tx.Tx, order2, event("Placed", `{"total": 4}`)).Seq(), 1)
+			tx.commit(t)
+			stored++
+		} else {
+			tx.rollback(t)
+		}
+		same(t, "events", b.count(t), stored)
+		d.drift(t, b, []rea.Type{keptType()}, kept())
+	}},
 	{"P11 a projection that is declared no more is kept no more, and its table stays", func(t *testing.T, d *Door) {
 		address := d.Migrated(t)
 		types := []rea.Type{keptType()}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/realtime-event-archive/rea"
@@ -37,6 +38,23 @@ var sequence = []clause{
 				rea.ConflictError{Aggregate: order1, Expected: expected, Actual: 3})
 		}
 		same(t, "events", story(of(t, tx, order1)), "order/1#1 OrderPlaced, order/1#2 NoteAdded, order/1#3 NoteAdded")
+	}},
+	{"P2 an expectation may be any seq, the largest too", func(t *testing.T, d *Door) {
+		b := d.fresh(t)
+		put(t, b.Autocommit(), order1, event("OrderPlaced"))
+		stored := put(t, b.Autocommit().With(rea.Expect(1), rea.Once("k")), order1, event("PaymentReceived")).Events
+		try := func(tx *rea.Tx) {
+			for _, expected := range []int64{3, 1 << 40, math.MaxInt64 - 1, math.MaxInt64} {
+				tx := tx.With(rea.Expect(expected))
+				for _, tx := range []*rea.Tx{tx, tx.With(rea.Once("new"))} {
+					_, err := tx.Append(t.Context(), order1, event("X"))
+					same(t, "conflict", *refused[*rea.ConflictError](t, fmt.Sprint("expect ", expected), err), rea.ConflictError{Aggregate: order1, Expected: expected, Actual: 2})
+				}
+				same(t, "a known key", put(t, tx.With(rea.Once("k")), order1, event("PaymentReceived")).Events, stored)
+			}
+		}
+		try(b.Autocommit())
+		try(b.begin(t).Tx)
 	}},
 	{"P2 one id under two types is two aggregates", func(t *testing.T, d *Door) {
 		tx := d.fresh(t).Autocommit()

@@ -100,6 +100,12 @@ BEGIN
     IF keeper <> (SELECT a.rolname FROM pg_namespace n JOIN pg_roles a ON a.oid = n.nspowner WHERE n.nspname = 'rea_views') THEN
         EXECUTE format('ALTER SCHEMA rea_views OWNER TO %I', keeper);
     END IF;
+    -- the functions of their triggers are the keeper's by now, and could not write them
+    FOR o IN SELECT c.oid::regclass AS name FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner
+             WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r' AND a.rolname <> keeper
+               AND (c.relname ~ '[.][0-9a-f]{8}$' OR EXISTS (SELECT FROM rea.projections p WHERE p.name = c.relname::text)) LOOP
+        EXECUTE format('ALTER TABLE %s OWNER TO %I', o.name, keeper);
+    END LOOP;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.hand_over_views() FROM PUBLIC;
