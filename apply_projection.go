@@ -249,7 +249,7 @@ func (a *Archive) foldRow(ctx context.Context, session OwnSession, t StateTable,
 	aggregate := Ref{t.Of, place.ID}
 	row = StateRow{ID: place.ID, Was: place.Seq, Values: make([]*string, len(t.Columns))}
 	for row.Seq < place.Last {
-		events, _, err := session.Events(ctx, aggregate, row.Seq, fillPage)
+		events, _, err := session.Events(ctx, Stretch{Aggregate: aggregate, After: row.Seq, Limit: fillPage}, nil)
 		if err != nil {
 			return row, nil, err
 		}

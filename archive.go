@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,8 @@ type Config struct {
 	Attempts int
 	// PageEvents is how many events are read from the database at a time. 0: 500.
 	PageEvents int
+	// NoSnapshots keeps Load from storing snapshots in passing. Those that are there are used all the same.
+	NoSnapshots bool
 	// PollEvery is how often Follow looks for new events when there were none, and Run when there were none for a while. 0: 250ms.
 	PollEvery time.Duration
 	// RetryAfter is the time until Run tries an event again that a projection has failed on. It doubles with every try, up
@@ -67,6 +70,7 @@ func (c Config) withDefaults() Config {
 type Archive struct {
 	store  Store
 	config Config
+	quiet  atomic.Int64 // until then, in nanoseconds, no snapshot is stored in passing
 }
 
 // New makes an archive of a store. Programs call postgres.Open or sqlite.Open instead.
@@ -79,7 +83,13 @@ func New(store Store, config Config) *Archive {
 func (a *Archive) Join(s Session) *Tx { return &Tx{archive: a, session: s} }
 
 // Autocommit gives a Tx in which every call is a transaction of its own: one append, one round trip.
-func (a *Archive) Autocommit() *Tx { return a.Join(a.store.Autocommit()) }
+func (a *Archive) Autocommit() *Tx {
+	tx := a.Join(a.store.Autocommit())
+	if !a.config.NoSnapshots {
+		tx.keep = a.keep
+	}
+	return tx
+}
 
 // Do runs fn in a transaction of REA's and commits it. Where the transaction ends in a conflict, a
 // serialization failure or a deadlock, it is rolled back and fn runs again from the start, after a short
@@ -118,10 +128,21 @@ func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (began bool, 
 	}
 	// Also after a panic of fn; after Commit it does nothing.
 	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
-	if err := fn(a.Join(session)); err != nil {
+	tx := a.Join(session)
+	var kept keeper
+	if !a.config.NoSnapshots {
+		tx.keep = kept.keep
+	}
+	if err := fn(tx); err != nil {
 		return true, err
 	}
-	return true, session.Commit(ctx)
+	if err := session.Commit(ctx); err != nil {
+		return true, err
+	}
+	for _, k := range kept.take() {
+		a.keep(ctx, k)
+	}
+	return true, nil
 }
 
 // pause waits for d and reports false where ctx ends first.

@@ -32,6 +32,12 @@ type Type struct {
 	Strict  bool              // refuse events that are not declared
 	Renamed map[string]string // statuses of earlier catalogs, old to new
 	Events  []EventType
+
+	// SnapshotEvery is how many events lie between two snapshots of an aggregate, at least. 0: 100; below 0: there are none.
+	SnapshotEvery int
+	// FoldVersion is to be raised with every change of a Fold, of a fold given to On, or of an Upcast, that makes another state
+	// of the same events: it tells old snapshots from new. 0: aggregates have no snapshots where there is such a function.
+	FoldVersion int
 }
 
 // EventType declares one event of an aggregate type.
@@ -49,6 +55,10 @@ type EventType struct {
 	// function of the program's. Package catalog fills both.
 	Operations []Operation
 
+	// Upcasting is a text that says what Upcast does, other for other upcasters. "" with an Upcast: functions of the
+	// program's. Package catalog fills both.
+	Upcasting string
+
 	typed *typed // by On
 }
 
@@ -63,6 +73,9 @@ type aggregateType struct {
 	state    reflect.Type // of typed events; nil: there are none
 	status   []int        // the field of state that holds the status; nil: there is no machine
 	payloads map[reflect.Type]*EventType
+
+	every       int    // events between two snapshots; 0: there are none
+	fingerprint string // of what a state depends on
 }
 
 // maxVersion bounds versions: a greater one is a slip of the finger, and every step below it takes an upcaster.
@@ -93,6 +106,7 @@ func NewCatalog(types ...Type) (*Catalog, error) {
 		problems = append(problems, c.checkTyped(a)...)
 		faults, warnings := a.checkMachine()
 		problems, c.warnings = append(problems, faults...), append(c.warnings, warnings...)
+		a.keepSnapshots()
 	}
 	if len(problems) > 0 {
 		return nil, &CatalogError{Problems: problems}

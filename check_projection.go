@@ -122,7 +122,7 @@ func (a *Archive) checkStates(ctx context.Context, session SnapshotSession, c ch
 func (a *Archive) foldTo(ctx context.Context, session SnapshotSession, c checking, id string) (StateRow, error) {
 	row := StateRow{ID: id, Values: make([]*string, len(c.table.Columns))}
 	for {
-		events, more, err := session.Events(ctx, Ref{c.table.Of, id}, row.Seq, fillPage)
+		events, more, err := session.Events(ctx, Stretch{Aggregate: Ref{c.table.Of, id}, After: row.Seq, Limit: fillPage}, nil)
 		if err != nil {
 			return row, err
 		}
@@ -182,7 +182,7 @@ func (a *Archive) checkExtra(ctx context.Context, session SnapshotSession, c che
 		}
 		after = ids[len(ids)-1]
 		for _, id := range ids {
-			events, _, err := session.Events(ctx, Ref{c.table.Of, id}, 0, 1)
+			events, _, err := session.Events(ctx, Stretch{Aggregate: Ref{c.table.Of, id}, Limit: 1}, nil)
 			if err != nil {
 				return err
 			}

@@ -107,8 +107,15 @@
 // # Without types
 //
 // [Tx.Events] yields one aggregate by seq, [Tx.History] the archive by position, [Archive.Follow] does not stop
-// there. [Replay] and [ReplayAt] fold an aggregate into a state with any function of the program's, or with [Merge],
-// which needs no declaration. Package catalog reads declarations from rea.yaml.
+// there. [Tx.Load] folds an aggregate into a JSON object by the catalog, which package catalog reads from rea.yaml.
+// [Replay] and [ReplayAt] fold it into a state with any function of the program's, or with [Merge], which needs no
+// declaration.
+//
+// # Snapshots
+//
+// [Load] and [Tx.Load] begin at a stored copy of the state where one is of use, and store one in passing every 100 events
+// ([Type].SnapshotEvery). The state is the same as without. Where the catalog folds by functions in Go, FoldVersion has to
+// say when they change; 0: there are no snapshots.
 //
 // # Limits
 //

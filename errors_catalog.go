@@ -5,11 +5,15 @@ import (
 	"strings"
 )
 
+// mostLegal is how many events a message lists; Legal has all.
+const mostLegal = 10
+
 // TransitionError says that the state machine does not allow an event. It answers errors.Is for ErrIllegalStep.
 type TransitionError struct {
 	Aggregate Ref
 	Event     string
-	Status    string   // the present one; "": no event yet
+	Status    string   // the present one; "": none, which is usual before the first event
+	Seq       int64    // of the event that Status is the status after; 0: none, or it is not known of which aggregate
 	Legal     []string // the events that are legal now
 	AliasOf   string   // Event is an old name of this one
 	Retired   bool     // Event is retired
@@ -26,7 +30,14 @@ func (e *TransitionError) Error() string {
 	if e.Status != "" {
 		status = "in status " + clip(e.Status)
 	}
-	if len(e.Legal) > 0 {
+	if e.Seq > 0 {
+		status += fmt.Sprintf(" at seq %d", e.Seq)
+	} else if e.Aggregate.ID != "" && e.Status == "" {
+		status = "as the first event"
+	}
+	if n := len(e.Legal); n > mostLegal {
+		legal = fmt.Sprintf("%s and %d more", strings.Join(e.Legal[:mostLegal], ", "), n-mostLegal)
+	} else if n > 0 {
 		legal = strings.Join(e.Legal, ", ")
 	}
 	return fmt.Sprintf("rea: %s%s is illegal %s: legal now: %s", transitionOf(e.Aggregate), clip(e.Event), status, legal)
@@ -53,7 +64,7 @@ func (e *UnknownStatusError) Error() string {
 		texts[i] = fmt.Sprintf("%s %s (%d)", clip(s.Type), clip(s.Status), s.Aggregates)
 	}
 	return "rea: apply the catalog: it does not know the present status of some aggregates: " + strings.Join(texts, ", ") +
-		": say with renamed what they are called now"
+		": keep the status, or say under renamed what it is called now"
 }
 
 // Is reports whether target is ErrUnknownStatus.

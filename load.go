@@ -2,9 +2,9 @@ package rea
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -54,7 +54,8 @@ func (a At) reached(e Event) bool {
 	return false
 }
 
-// FoldFunc gives the state after e. It must depend on nothing but its arguments.
+// FoldFunc gives the state after e. It must depend on nothing but its arguments. Of e it sees what belongs to the fact,
+// in every copy of the archive: Position, XID, DBUser and RecordedAt are not filled in.
 type FoldFunc[S any] func(state S, e Event) (S, error)
 
 // Loaded is an aggregate as it was at one moment.
@@ -62,7 +63,7 @@ type Loaded[S any] struct {
 	Aggregate Ref
 	State     S
 	Seq       int64 // of the last event that is folded in
-	Last      Event // that event
+	Last      Event // that event, as folds see it: without XID, DBUser and RecordedAt
 
 	tx *Tx
 }
@@ -86,7 +87,8 @@ func Replay[S any](ctx context.Context, tx *Tx, aggregate Ref, fold FoldFunc[S])
 // a seq or position beyond the last one a *NoSuchSeqError.
 func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold FoldFunc[S]) (*Loaded[S], error) {
 	loaded := &Loaded[S]{Aggregate: aggregate, tx: tx}
-	last, err := tx.replay(ctx, aggregate, at, func(e Event) (err error) {
+	events := tx.events(ctx, aggregate, 0, at.kind != 'p')
+	last, err := tx.replay(ctx, aggregate, at, events, func(e Event) (err error) {
 		loaded.State, err = fold(loaded.State, e)
 		return err
 	})
@@ -98,9 +100,9 @@ func ReplayAt[S any](ctx context.Context, tx *Tx, aggregate Ref, at At, fold Fol
 }
 
 // replay hands the events of an aggregate up to a moment to apply, and gives the last of them.
-func (tx *Tx) replay(ctx context.Context, aggregate Ref, at At, apply func(Event) error) (last Event, err error) {
+func (tx *Tx) replay(ctx context.Context, aggregate Ref, at At, events iter.Seq2[Event, error], apply func(Event) error) (last Event, err error) {
 	var stored int64
-	for e, err := range tx.Events(ctx, aggregate, 0) {
+	for e, err := range events {
 		if err != nil {
 			return Event{}, err
 		}
@@ -108,6 +110,7 @@ func (tx *Tx) replay(ctx context.Context, aggregate Ref, at At, apply func(Event
 		if at.reached(e) {
 			break
 		}
+		e.Position, e.XID, e.DBUser, e.RecordedAt = 0, "", "", time.Time{}
 		if err := apply(e); err != nil {
 			return Event{}, inFold(e, err)
 		}
@@ -143,23 +146,4 @@ func (tx *Tx) checkMoment(ctx context.Context, aggregate Ref, at At, folded, las
 		return &NotFoundError{Aggregate: aggregate, At: at}
 	}
 	return nil
-}
-
-// Object is a JSON object whose values are kept as they are stored, digit for digit.
-type Object map[string]json.RawMessage
-
-// Merge is the fold of an archive without a catalog: each payload's keys are laid over the state,
-// in seq order; null stays null.
-func Merge(state Object, e Event) (Object, error) {
-	var payload Object
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return nil, err
-	}
-	if state == nil {
-		state = make(Object, len(payload))
-	}
-	for key, value := range payload {
-		state[key] = value
-	}
-	return state, nil
 }

@@ -93,7 +93,7 @@ func (a *Archive) applyStates(ctx context.Context, session OwnSession, t StateTa
 // stepTo brings a row to the seq of e, with what is missing in between.
 func (a *Archive) stepTo(ctx context.Context, session OwnSession, t StateTable, row *StateRow, e Event, skipped map[int64]bool) error {
 	for e.Seq > row.Seq+1 {
-		missing, _, err := session.Events(ctx, e.Aggregate, row.Seq, fillPage)
+		missing, _, err := session.Events(ctx, Stretch{Aggregate: e.Aggregate, After: row.Seq, Limit: fillPage}, nil)
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,9 @@ type Store interface {
 	// Pass gives positions to committed events, at most limit of them, and returns how many.
 	// busy: another session is at it. Stores whose ids are positions do nothing.
 	Pass(ctx context.Context, limit int) (numbered int64, busy bool, err error)
+	// SaveSnapshot stores s in a transaction of its own, in place of what is there, unless that is a later one; over is the
+	// digest of one that it replaces even so.
+	SaveSnapshot(ctx context.Context, s Snapshot, over string) error
 	// Migrations lists what this program knows, with what the database has.
 	Migrations(ctx context.Context) ([]Migration, error)
 	// Migrate applies what is missing, telling report (may be nil) of each applied migration.
@@ -37,9 +40,12 @@ type Session interface {
 	// read: it is an error only where write is true. It asks through the session's own connection.
 	Ready(ctx context.Context, write bool) error
 	Append(ctx context.Context, call Call) (Receipt, error)
-	// Events gives the events of one aggregate with seq > after, by seq, at most limit and about MaxPageBytes
-	// of payload. more: there may be more of them.
-	Events(ctx context.Context, aggregate Ref, after int64, limit int) (events []Event, more bool, err error)
+	// Events appends the events of one aggregate that are asked for to page. more: there may be more of them.
+	Events(ctx context.Context, asked Stretch, page []Event) (events []Event, more bool, err error)
+	// Resume is Events with Folding and After 0. Where the aggregate has a snapshot with this fingerprint, at most at
+	// seq upTo, whose event is the one at its seq, the events begin with that one, and found has a State. found is
+	// what stands there in any case; nil: there is none.
+	Resume(ctx context.Context, asked Stretch, fingerprint string, upTo int64, page []Event) (events []Event, more bool, found *Snapshot, err error)
 	// Page looks at the events with a position above after, by position, at most limit and about MaxPageBytes of
 	// payload, and gives those that match. last is the position up to which it has looked (after, at the head).
 	Page(ctx context.Context, filter Filter, after int64, limit int) (events []Event, last int64, err error)
@@ -56,6 +62,14 @@ type Session interface {
 	EventAt(ctx context.Context, position int64) (id int64, err error)
 	// PositionOf is the position of an event; 0: it has none yet, or there is no such event.
 	PositionOf(ctx context.Context, eventID int64) (position int64, err error)
+}
+
+// Stretch says which events of one aggregate a session reads.
+type Stretch struct {
+	Aggregate Ref
+	After     int64 // seqs above this one, in order
+	Limit     int   // at most so many, and about MaxPageBytes of payload
+	Folding   bool  // Position, XID, DBUser and RecordedAt are left out
 }
 
 // OwnSession is a transaction that REA began and therefore ends.

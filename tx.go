@@ -22,6 +22,7 @@ type Tx struct {
 	archive *Archive
 	session Session
 	options options
+	keep    func(context.Context, keeping) // takes snapshots of what was loaded; nil: it may never commit
 }
 
 type options struct {

@@ -27,6 +27,7 @@ func (c *Catalog) folding(a *aggregateType, state any) *folding {
 func (f *folding) read(text json.RawMessage) error {
 	reflect.ValueOf(f.state).Elem().SetZero()
 	if err := decodeInto(text, f.state); err != nil {
+		reflect.ValueOf(f.state).Elem().SetZero()
 		return fmt.Errorf("read a state of %s as %s: %s", clip(f.of.Name), f.of.state, unfit(err))
 	}
 	return nil

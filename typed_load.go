@@ -21,7 +21,7 @@ func LoadAt[S any](ctx context.Context, tx *Tx, id string, at At) (*Loaded[S], e
 		return nil, &UnregisteredError{Aggregate: Ref{ID: id}, GoType: reflect.TypeFor[S]().String(), NoCatalog: c == nil}
 	}
 	loaded := &Loaded[S]{Aggregate: Ref{Type: a.Name, ID: id}, tx: tx}
-	last, err := tx.replay(ctx, loaded.Aggregate, at, c.folding(a, &loaded.State).apply)
+	last, err := tx.load(ctx, loaded.Aggregate, at, c.folding(a, &loaded.State))
 	if err != nil {
 		return nil, err
 	}

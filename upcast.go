@@ -40,8 +40,8 @@ func (c *Catalog) Upcast(e Event) (current Event, ignore bool, err error) {
 	if e.Version == declared.Version {
 		return e, false, nil
 	}
-	payload := Object{}
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
+	payload, err := ParseObject(e.Payload)
+	if err != nil {
 		return stored, false, &UpcastError{Aggregate: e.Aggregate, Event: stored.Type, Version: stored.Version, Seq: e.Seq, From: e.Version, Err: err}
 	}
 	for ; e.Version < declared.Version; e.Version++ {

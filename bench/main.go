@@ -1,7 +1,7 @@
 // Command bench measures REA against what the same database does without it: each path against its limit, the
 // plainest statement that does the same work, in slices of one run that alternate between the two.
 //
-//	go run ./bench                  # everything, some five minutes
+//	go run ./bench                  # everything, some seven minutes
 //	go run ./bench -short           # the same with short slices, less than a minute, and unsteady
 //	go run ./bench -only 'append'   # groups whose name matches
 //	go run ./bench -json            # one JSON object a line: the machine first, then each row
@@ -56,10 +56,13 @@ func (b *bench) groups() []group {
 		{"feed/8", with(b.feed, 8)},
 		{"feed/32", with(b.feed, 32)},
 		{"page", b.page},
+		{"load/10", with(b.load, 10)},
 		{"load/1000", with(b.load, 1_000)},
 		{"load/10000", with(b.load, 10_000)},
 		{"sqlite/1", with(b.sqlite, 1)},
 		{"sqlite/32", with(b.sqlite, 32)},
+		{"apply/postgres", b.applyPostgres},
+		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
 	}
 }

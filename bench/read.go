@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -95,68 +93,6 @@ LIMIT $2`, after, limit)
 		return nil
 	})
 	return page, err
-}
-
-// load measures Replay with Merge of one order with n events. The limit drains the rows of the order by seq through
-// pgx, the five columns that any fold needs, and does nothing with them.
-func (b *bench) load(ctx context.Context, n int) error {
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, 1)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ref := rea.Ref{Type: orderType, ID: strconv.FormatInt(d.orders.Add(1), 10)}
-	events := make([]rea.NewEvent, n)
-	for i := range events {
-		seq := int64(i) + 1
-		events[i] = rea.NewEvent{Type: kindOf(seq), Payload: json.RawMessage(payloadOf(0, seq, i))}
-	}
-	if _, err := c.archive.Autocommit().Append(ctx, ref, events); err != nil {
-		return err
-	}
-	if _, err := c.archive.CatchUp(ctx); err != nil {
-		return err
-	}
-	limit := closedLoop("draining the rows", 1, c.pids, func(ctx context.Context, _ int) (int, error) {
-		return drain(ctx, c, ref)
-	})
-	path := closedLoop("load", 1, c.pids, func(ctx context.Context, _ int) (int, error) {
-		loaded, err := rea.Replay(ctx, c.archive.Autocommit(), ref, rea.Merge)
-		if err != nil {
-			return 0, err
-		}
-		return int(loaded.Seq), nil
-	})
-	duels, err := interleave(ctx, b.rounds(), b.slice(), limit, path)
-	if err == nil {
-		b.addTimes(fmt.Sprintf("load and fold %d events", n), limit.name, duels[0], target{})
-	}
-	return err
-}
-
-func drain(ctx context.Context, c *clients, ref rea.Ref) (n int, err error) {
-	rows, err := c.Query(ctx, `
-SELECT e.seq, e.event_type, e.event_version, e.payload, e.created_at
-FROM rea.events e
-WHERE e.aggregate_type = $1 AND e.aggregate_id = $2
-ORDER BY e.seq`, ref.Type, ref.ID)
-	if err != nil {
-		return 0, err
-	}
-	var seq int64
-	var kind string
-	var version int
-	var payload []byte
-	var at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&seq, &kind, &version, &payload, &at}, func() error {
-		n++
-		return nil
-	})
-	return n, err
 }
 
 // addTimes records time and CPU per event of a path over its limit's.

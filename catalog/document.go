@@ -59,7 +59,7 @@ func (r *reader) aggregate(t entry) rea.Type {
 				declared.Renamed[status.key], _ = r.name(status.value, status.at, "the new name of "+status.key)
 			}
 		case "snapshot":
-			r.snapshot(e)
+			declared.SnapshotEvery = r.snapshot(e)
 		case "events":
 			events = &e
 		default:
@@ -76,18 +76,19 @@ func (r *reader) aggregate(t entry) rea.Type {
 	return declared
 }
 
-// snapshot checks what snapshots will go by: off, or {every: 100}.
-func (r *reader) snapshot(e entry) {
+// snapshot reads off, or {every: 100}.
+func (r *reader) snapshot(e entry) (every int) {
 	if off, ok := e.value.(*ast.StringNode); ok && off.Value == "off" {
-		return
+		return -1
 	}
 	for _, s := range r.mapping(e.value, e.at, "snapshot (if not off)") {
 		if s.key != "every" {
 			r.unknown(s, "snapshot", "every")
 			continue
 		}
-		r.count(s.value, s.at, "every, in events,")
+		every = r.count(s.value, s.at, "every, in events,")
 	}
+	return every
 }
 
 // event reads one event; status is the field that the state machine owns.
@@ -111,7 +112,9 @@ func (r *reader) event(aggregate, status string, t entry) rea.EventType {
 		case "retired":
 			declared.Retired = r.truth(e.value, e.at, "retired")
 		case "upcast":
-			declared.Upcast = r.upcast(e)
+			if declared.Upcast = r.upcast(e); len(declared.Upcast) > 0 {
+				declared.Upcasting = e.value.String()
+			}
 		case "set", "unset", "add", "count", "append", "remove":
 			ops = append(ops, r.operations(e)...)
 		default:

@@ -69,7 +69,8 @@ func fold(ops []rea.Operation) rea.FoldFunc[rea.Object] {
 	return func(state rea.Object, e rea.Event) (rea.Object, error) {
 		var payload rea.Object
 		if reads {
-			if err := json.Unmarshal(e.Payload, &payload); err != nil {
+			var err error
+			if payload, err = rea.ParseObject(e.Payload); err != nil {
 				return nil, err
 			}
 		}

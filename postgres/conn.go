@@ -55,16 +55,22 @@ func (c sqlConn) exec(ctx context.Context, sql string, args ...any) error {
 
 // each runs a query, scans every row into dest, and calls fn for it. The rows are closed when it returns.
 func each(ctx context.Context, db conn, fn func() error, dest []any, sql string, args ...any) error {
+	return eachRow(ctx, db, func(r rows) error {
+		if err := r.Scan(dest...); err != nil {
+			return err
+		}
+		return fn()
+	}, sql, args...)
+}
+
+// eachRow runs a query and calls fn for every row. The rows are closed when it returns.
+func eachRow(ctx context.Context, db conn, fn func(r rows) error, sql string, args ...any) error {
 	r, err := db.query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
 	for r.Next() {
-		if err := r.Scan(dest...); err != nil {
-			_ = r.Close()
-			return err
-		}
-		if err := fn(); err != nil {
+		if err := fn(r); err != nil {
 			_ = r.Close()
 			return err
 		}

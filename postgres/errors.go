@@ -105,7 +105,7 @@ func refusal(text []byte) error {
 	case "conflict":
 		return &rea.ConflictError{Aggregate: aggregate, Expected: d.Expected, Actual: d.Actual}
 	case "illegal_step":
-		return &rea.TransitionError{Aggregate: aggregate, Event: d.EventType, Status: d.Status, Legal: d.Legal, AliasOf: d.AliasOf, Retired: d.Retired}
+		return &rea.TransitionError{Aggregate: aggregate, Event: d.EventType, Status: d.Status, Seq: d.Seq, Legal: d.Legal, AliasOf: d.AliasOf, Retired: d.Retired}
 	case "unknown_type":
 		return &rea.UnknownTypeError{Aggregate: aggregate, Event: d.EventType}
 	case "key_reused":

@@ -9,58 +9,30 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-// eventColumns are the columns of event's scan, of rea.events e and rea.feed f.
-const eventColumns = `
-       e.id, coalesce(f.position, 0), e.aggregate_type, e.aggregate_id, e.seq, e.event_type, e.event_version, e.payload,
-       coalesce(e.status, ''), coalesce(e.catalog_version, 0), e.correction, coalesce(e.actor_id, ''), coalesce(e.reason, ''),
-       coalesce(e.correlation_id, ''), coalesce(e.idempotency_key, ''), coalesce(e.key_events, 0), e.metadata,
-       e.xid::text, e.db_user, e.created_at, e.recorded_at`
-
-// event scans one row of eventColumns.
-type event struct {
-	rea.Event
-	payload, metadata []byte
-	recorded          *time.Time
-	dest              []any
-}
-
-func newEvent() *event {
-	e := &event{}
-	e.dest = []any{
-		&e.ID, &e.Position, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, &e.payload,
-		&e.Status, &e.CatalogVersion, &e.Correction, &e.Actor, &e.Reason,
-		&e.Correlation, &e.Key, &e.KeyEvents, &e.metadata,
-		&e.XID, &e.DBUser, &e.CreatedAt, &e.recorded,
-	}
-	return e
-}
-
-func (e *event) value() rea.Event {
-	v := e.Event
-	v.Payload, v.Metadata = e.payload, e.metadata
-	v.CreatedAt, v.RecordedAt = v.CreatedAt.UTC(), time.Time{}
-	if e.recorded != nil {
-		v.RecordedAt = e.recorded.UTC()
-	}
-	e.payload, e.metadata, e.recorded = nil, nil, nil
-	return v
-}
-
 // errPageFull ends a page before its last row: it holds MaxPageBytes of payload.
 var errPageFull = errors.New("page full")
 
 // events runs a query for eventColumns. cut: it stopped before the last row, at MaxPageBytes.
 func (s *session) events(ctx context.Context, doing, sql string, args ...any) (page []rea.Event, cut bool, err error) {
-	e := newEvent()
+	e := &event{}
+	return s.page(ctx, nil, doing, e, e.dest(), sql, args...)
+}
+
+// page runs a query whose rows e scans, where need be into dest, and appends them to page.
+func (s *session) page(ctx context.Context, page []rea.Event, doing string, e *event, dest []any, sql string, args ...any) (_ []rea.Event, cut bool, err error) {
 	size := 0
-	err = each(ctx, s.db, func() error {
-		page = append(page, e.value())
-		last := &page[len(page)-1]
-		if size += len(last.Payload) + len(last.Metadata); size >= rea.MaxPageBytes {
+	err = eachRow(ctx, s.db, func(r rows) error {
+		page = append(page, rea.Event{})
+		v := &page[len(page)-1]
+		if err := e.scan(r, dest, v); err != nil {
+			return err
+		}
+		e.note()
+		if size += len(v.Payload) + len(v.Metadata); size >= rea.MaxPageBytes {
 			return errPageFull
 		}
 		return nil
-	}, e.dest, sql, args...)
+	}, sql, args...)
 	if err == errPageFull {
 		return page, true, nil
 	}
@@ -70,14 +42,29 @@ func (s *session) events(ctx context.Context, doing, sql string, args ...any) (p
 // Through events_aggregate_seq_key.
 const aggregateSQL = `
 SELECT` + eventColumns + `
-FROM rea.events e LEFT JOIN rea.feed f ON f.event_id = e.id
+FROM rea.events e LEFT JOIN rea.feed f ON f.event_id = e.id` + ofAggregateSQL
+
+const foldSQL = `
+SELECT` + foldColumns + `
+FROM rea.events e` + ofAggregateSQL
+
+const ofAggregateSQL = `
 WHERE e.aggregate_type = $1 AND e.aggregate_id = $2 AND e.seq > $3
 ORDER BY e.seq
 LIMIT $4`
 
-func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, bool, error) {
-	page, cut, err := s.events(ctx, "read "+aggregate.String(), aggregateSQL, aggregate.Type, aggregate.ID, after, limit)
-	return page, cut || len(page) == limit, err
+func (s *session) Events(ctx context.Context, asked rea.Stretch, page []rea.Event) ([]rea.Event, bool, error) {
+	e := &event{Event: rea.Event{Aggregate: asked.Aggregate}}
+	sql, dest := aggregateSQL, e.dest()
+	if asked.Folding {
+		sql, dest = foldSQL, e.foldDest()
+	}
+	end := len(page) + asked.Limit
+	page, cut, err := s.page(ctx, page, "read "+asked.Aggregate.String(), e, dest, sql, asked.Aggregate.Type, asked.Aggregate.ID, asked.After, asked.Limit+1)
+	if len(page) > end {
+		return page[:end], true, err
+	}
+	return page, cut, err
 }
 
 const filterSQL = `  AND ($5::text IS NULL OR starts_with(e.aggregate_type, $5))

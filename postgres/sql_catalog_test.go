@@ -258,3 +258,31 @@ func TestAStepThatLostItsRaceIsRefusedByName(t *testing.T) {
 		})
 	}
 }
+
+// What SQL callers read is what Go says of the same refusal.
+func TestTheWordsOfARefusedStepAreTheSameInSQLAndInGo(t *testing.T) {
+	t.Parallel()
+	a, s, url := archive(t)
+	var more []rea.EventType
+	for i := range 12 {
+		more = append(more, rea.EventType{Name: fmt.Sprint("Viewed", i), From: []string{rea.FromAny}})
+	}
+	apply(t, url, orders(t, more...))
+	order := rea.Ref{Type: "order", ID: "1"}
+	for i, want := range []string{
+		"rea: append to order/1: OrderShipped is illegal as the first event: legal now: OrderPlaced",
+		"rea: append to order/1: OrderShipped is illegal in status placed at seq 1: legal now: PaymentReceived, NoteAdded, " +
+			"Viewed0, Viewed1, Viewed2, Viewed3, Viewed4, Viewed5, Viewed6, Viewed7 and 4 more",
+	} {
+		if i > 0 {
+			s.do(`SELECT rea.append('order', '1', 'OrderPlaced')`)
+		}
+		same(t, "SQL", s.text(`SELECT detail ->> 'message' FROM rea.try_append('order', '1', '[{"event_type": "OrderShipped"}]')`), want)
+		_, err := a.Autocommit().Append(t.Context(), order, rea.NewEvent{Type: "OrderShipped"})
+		same(t, "Go", fmt.Sprint(err), want)
+		var refused *rea.TransitionError
+		if !errors.As(err, &refused) || refused.Seq != int64(i) || len(refused.Legal) != []int{1, 14}[i] {
+			t.Errorf("refused = %+v, want seq %d and every legal event", refused, i)
+		}
+	}
+}

@@ -51,6 +51,8 @@ func TestProcessesMigrateAtOnceAndOneIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// one inside; the others wait for it, now that it does not get on
+	s.waitFor("1", `SELECT count(*) FROM pg_locks l WHERE l.locktype = 'advisory' AND NOT l.granted AND l.objid = 4242`)
 	s.waitFor(fmt.Sprint(migrators), waiters)
 	var killed int
 	inside := s.text(`SELECT a.application_name FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid

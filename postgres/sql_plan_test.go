@@ -21,7 +21,7 @@ func planDatabase(t *testing.T) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	// no autovacuum: it would put the statistics right in the middle of a test
-	for _, table := range []string{"rea.events", "rea.feed"} {
+	for _, table := range []string{"rea.events", "rea.feed", "rea.snapshots"} {
 		planDo(t, conn, `ALTER TABLE `+table+` SET (autovacuum_enabled = off)`)
 		planDo(t, conn, `VACUUM ANALYZE `+table)
 	}
@@ -94,6 +94,8 @@ func TestHotQueriesGoThroughTheirIndexes(t *testing.T) {
 	planDo(t, conn, `INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, idempotency_key, payload)
 	      SELECT 'order', (n % 200)::text, 'X', 'k' || n, jsonb_build_object('x', repeat(md5(n::text), 50)) FROM generate_series(1, 20000) n`)
 	planDo(t, conn, `SELECT rea.feed_pass(100000)`)
+	planDo(t, conn, `INSERT INTO rea.snapshots (aggregate_type, aggregate_id, seq, event_id, fingerprint, digest, state)
+	      SELECT e.aggregate_type, e.aggregate_id, e.seq, e.id, 'f', 'd', repeat('x', 500) FROM rea.events e WHERE e.seq = 90`)
 	page := []any{int64(500), 100, (*string)(nil), (*string)(nil), optional("or"), nil, nil, nil, nil, nil, nil, nil, nil, "[]"}
 	one := append([]any{int64(500), 100, optional("order"), optional("7")}, page[4:]...)
 	for name, c := range map[string]struct {
@@ -103,6 +105,8 @@ func TestHotQueriesGoThroughTheirIndexes(t *testing.T) {
 		pages   int
 	}{
 		"the events of an aggregate": {aggregateSQL, []any{"order", "7", int64(10), 100}, []string{"events_aggregate_seq_key"}, 1500},
+		"the events of a fold":       {foldSQL, []any{"order", "7", int64(10), 100}, []string{"events_aggregate_seq_key"}, 600},
+		"the events of a snapshot":   {resumeSQL, []any{"order", "7", "f", int64(99), 1000}, []string{"events_aggregate_seq_key"}, 120},
 		"a page":                     {unfilteredPageSQL, []any{int64(500), 100}, []string{"feed_pkey", "events_pkey"}, 1500},
 		"a filtered page":            {pageSQL, page, []string{"feed_pkey", "events_pkey"}, 1500},
 		"the end of a page":          {pageEndSQL, []any{int64(500), 100}, []string{"feed_pkey"}, 300},
@@ -124,6 +128,25 @@ func TestHotQueriesGoThroughTheirIndexes(t *testing.T) {
 			if pages > c.pages {
 				t.Errorf("pages touched by %s with %s statistics = %d, want at most %d", name, statistics, pages, c.pages)
 			}
+		}
+	}
+}
+
+// What apply looks at under its lock grows with the aggregates, not with their events.
+func TestPresentStatusesAreFoundByAFewPagesAnAggregate(t *testing.T) {
+	t.Parallel()
+	conn := planDatabase(t)
+	const aggregates = 200
+	planDo(t, conn, `INSERT INTO rea.events (aggregate_type, aggregate_id, event_type)
+	      SELECT k, (n % 200)::text, CASE WHEN n < 200 * 95 THEN 'Opened' ELSE 'Noted' END FROM generate_series(0, 200 * 100 - 1) n, unnest('{order,payment}'::text[]) k`)
+	planDo(t, conn, `SET enable_seqscan = off`) // as PresentStatuses does
+	for _, statistics := range []string{"stale", "fresh"} {
+		if statistics == "fresh" {
+			planDo(t, conn, `ANALYZE rea.events`)
+		}
+		plan, pages := explain(t, conn, true, presentSQL, "order", []string{"Opened"})
+		if scanOfEvents.MatchString(plan) || !strings.Contains(plan, `"events_aggregate_seq_key"`) || pages > 20*aggregates {
+			t.Errorf("pages with %s statistics = %d for %d aggregates, want at most 20 each; plan = %s", statistics, pages, aggregates, plan)
 		}
 	}
 }

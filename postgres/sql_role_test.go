@@ -83,14 +83,17 @@ func TestWhatEachRoleMayDo(t *testing.T) {
 		`SELECT rea.set_context('42', 'why', NULL)`,
 	}
 	reads := []string{
-		`SELECT * FROM rea.events`, `SELECT * FROM rea.feed`, `SELECT * FROM rea.history`, `SELECT * FROM rea.imports`, `SELECT * FROM rea.schema_migrations`, `SELECT rea.feed_pass()`,
+		`SELECT * FROM rea.events`, `SELECT * FROM rea.feed`, `SELECT * FROM rea.history`, `SELECT * FROM rea.imports`, `SELECT * FROM rea.snapshots`, `SELECT * FROM rea.schema_migrations`, `SELECT rea.feed_pass()`,
 	}
+	snapshots := []string{`INSERT INTO rea.snapshots (aggregate_type, aggregate_id, seq, event_id, fingerprint, digest, state) VALUES ('order', '9', 1, 1, 'f', 'd', '{}')
+		ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE SET seq = 1`, `UPDATE rea.snapshots SET seq = 1`, `DELETE FROM rea.snapshots`}
+	writes = append(writes, snapshots...)
 	imports := []string{`INSERT INTO rea.imports (source, name, lines, stored, duplicates, rejected, done) VALUES ('h', 'n', 1, 1, 0, 0, false)
 		ON CONFLICT (source) DO UPDATE SET lines = 2`}
 	correcting := []string{corrected, `SELECT * FROM rea.append('order', '1', 'X', actor => 'a', reason => 'r', correction => true)`}
 	for role, c := range map[string]struct{ may, mayNot [][]string }{
-		"":             {nil, [][]string{writes[:6], reads[:6], imports, correcting, {created}}},
-		"rea_reader":   {[][]string{reads}, [][]string{writes[:5], imports, correcting, {created}}},
+		"":             {nil, [][]string{writes[:6], reads[:7], snapshots, imports, correcting, {created}}},
+		"rea_reader":   {[][]string{reads}, [][]string{writes[:5], snapshots, imports, correcting, {created}}},
 		"rea_writer":   {[][]string{reads, writes}, [][]string{imports, correcting, {created}}},
 		"rea_importer": {[][]string{reads, writes, imports, {created}}, [][]string{correcting}},
 		"rea_operator": {[][]string{reads, writes, correcting}, [][]string{imports, {created}}},
@@ -158,6 +161,44 @@ func TestAppendThroughGoAsEachRole(t *testing.T) {
 	same(t, "history", positions(t, a.Archive), "order/1#1 order/1#2 order/1#3")
 	_, err = a.Autocommit().With(rea.Correction(), rea.By("42"), rea.Because("why")).Append(t.Context(), order1, rea.NewEvent{Type: "X"})
 	same(t, "SQLSTATE of a correction by a writer", stateOf(err), denied)
+}
+
+func TestALoadAsAReaderIsSilentAboutSnapshotsThatItMayNotStore(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"rea_reader", "rea_writer"} {
+		s, name := roleConsole(t, role)
+		s.do(`RESET SESSION AUTHORIZATION; SELECT rea.append('order', '7', 'X', jsonb_build_object('n', n)) FROM generate_series(1, 5) n`)
+		catalog, err := rea.NewCatalog(rea.Type{Name: "order", SnapshotEvery: 2, FoldVersion: 1, Events: []rea.EventType{{Name: "X", Fold: rea.Merge}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var warned []string
+		a, err := postgres.New(poolOf(t, s.Config().ConnString(), name), postgres.Config{Config: rea.Config{Catalog: catalog, Logger: slog.New(notes{lines: &warned})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := rea.Ref{Type: "order", ID: "7"}
+		for range 2 {
+			loaded, err := a.Autocommit().Load(t.Context(), order)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "state as "+role, string(loaded.State["n"]), "5")
+		}
+		_, err = a.Snapshot(t.Context(), order)
+		if role == "rea_reader" {
+			same(t, "SQLSTATE of Snapshot as a reader", stateOf(err), denied)
+			s.want("0", `SELECT count(*) FROM rea.snapshots`)
+		} else {
+			same(t, "Snapshot as a writer", err, nil)
+			s.want("1", `SELECT count(*) FROM rea.snapshots`)
+		}
+		for _, line := range warned {
+			if !strings.Contains(line, "is not stored") { // for debugging
+				t.Errorf("as %s: logged %q", role, line)
+			}
+		}
+	}
 }
 
 // notes collects warnings.

@@ -97,6 +97,9 @@ func (s *session) present(ctx context.Context, m *machine, aggregate rea.Ref, at
 func (m *machine) next(aggregate rea.Ref, at place, e *rea.NewEvent, correction bool) (place, error) {
 	taken, err := m.catalog.Take(aggregate, e.Type, at.status, at.seq > 0, correction)
 	if err != nil {
+		if illegal, ok := err.(*rea.TransitionError); ok {
+			illegal.Seq = at.seq
+		}
 		return at, err
 	}
 	if e.Version == 0 {
@@ -145,14 +148,21 @@ func (s *session) Catalogs(ctx context.Context) ([]rea.AppliedCatalog, error) {
 	return list, s.store.mapError("read the applied catalogs", err)
 }
 
-// presentSQL goes through events_aggregate_seq_key from each aggregate's end to the first event that tells its status.
+// presentSQL goes from aggregate to aggregate through the index of (aggregate_type, aggregate_id, seq), and from each
+// one's end to the first event that tells its status.
 const presentSQL = `
+WITH RECURSIVE a (id) AS (
+    SELECT min(aggregate_id) FROM rea_events WHERE aggregate_type = ?1
+    UNION ALL
+    SELECT (SELECT min(e.aggregate_id) FROM rea_events e WHERE e.aggregate_type = ?1 AND e.aggregate_id > a.id)
+    FROM a WHERE a.id IS NOT NULL
+)
 SELECT e.status, e.catalog_version, count(*)
-FROM (SELECT (SELECT max(x.seq) FROM rea_events x
-              WHERE x.aggregate_type = ?1 AND x.aggregate_id = a.aggregate_id
-                AND (x.status IS NOT NULL OR x.event_type IN (SELECT value FROM json_each(?2)))) AS seq, a.aggregate_id
-      FROM (SELECT DISTINCT aggregate_id FROM rea_events WHERE aggregate_type = ?1) a) l
-JOIN rea_events e ON e.aggregate_type = ?1 AND e.aggregate_id = l.aggregate_id AND e.seq = l.seq
+FROM a
+JOIN rea_events e ON e.aggregate_type = ?1 AND e.aggregate_id = a.id
+     AND e.seq = (SELECT max(x.seq) FROM rea_events x
+                  WHERE x.aggregate_type = ?1 AND x.aggregate_id = a.id
+                    AND (x.status IS NOT NULL OR x.event_type IN (SELECT value FROM json_each(?2))))
 WHERE e.status IS NOT NULL
 GROUP BY e.status, e.catalog_version`
 

@@ -10,53 +10,102 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-const columns = `
-SELECT id, aggregate_type, aggregate_id, seq, event_type, event_version, payload, coalesce(status, ''), coalesce(catalog_version, 0), correction,
-       coalesce(actor_id, ''), coalesce(reason, ''), coalesce(correlation_id, ''), coalesce(idempotency_key, ''), coalesce(key_events, 0),
-       metadata, coalesce(xid, ''), coalesce(db_user, ''), created_at, coalesce(recorded_at, '')
+// foldColumns are what folding takes.
+const foldColumns = `
+SELECT id, seq, event_type, event_version, payload, created_at, coalesce(status, ''), coalesce(catalog_version, 0), correction,
+       coalesce(actor_id, ''), coalesce(reason, ''), coalesce(correlation_id, ''), coalesce(idempotency_key, ''), coalesce(key_events, 0), metadata`
+
+const columns = foldColumns + `, aggregate_type, aggregate_id, coalesce(xid, ''), coalesce(db_user, ''), coalesce(recorded_at, '')
 FROM rea_events`
+
+// row scans one row of columns, or of foldColumns.
+type row struct {
+	rea.Event
+	metadata          []byte
+	created, recorded string
+
+	at, of                     *int64 // of resumeSQL: seq and event id of the snapshot
+	fingerprint, digest, state *string
+	found                      *rea.Snapshot
+}
+
+func (r *row) foldDest() []any {
+	return []any{
+		&r.ID, &r.Seq, &r.Type, &r.Version, (*[]byte)(&r.Payload), &r.created, &r.Status, &r.CatalogVersion, &r.Correction,
+		&r.Actor, &r.Reason, &r.Correlation, &r.Key, &r.KeyEvents, &r.metadata,
+	}
+}
+
+func (r *row) dest() []any {
+	return append(r.foldDest(), &r.Aggregate.Type, &r.Aggregate.ID, &r.XID, &r.DBUser, &r.recorded)
+}
+
+// value gives the event that was scanned, and its position.
+func (r *row) value() (v rea.Event, err error) {
+	v = r.Event
+	v.Position, v.Metadata = v.ID, json.RawMessage(r.metadata)
+	if v.CreatedAt, err = time.Parse(rea.TimeLayout, r.created); err == nil && r.recorded != "" {
+		v.RecordedAt, err = time.Parse(rea.TimeLayout, r.recorded)
+	}
+	if err != nil { // the CHECKs were switched off
+		err = fmt.Errorf("the times of %s at seq %d are damaged: %w", v.Aggregate, v.Seq, err)
+	}
+	return v, err
+}
 
 // errPageFull ends a page before its last row: it holds MaxPageBytes of payload.
 var errPageFull = errors.New("page full")
 
 // events runs a query for columns. cut: it stopped before the last row, at MaxPageBytes.
 func (s *session) events(ctx context.Context, query string, args ...any) (list []rea.Event, cut bool, err error) {
-	var (
-		e                 rea.Event
-		size              int
-		metadata          []byte
-		created, recorded string
-	)
-	err = each(ctx, s.db, func() (err error) {
-		e.Position, e.Metadata, e.RecordedAt = e.ID, json.RawMessage(metadata), time.Time{}
-		if e.CreatedAt, err = time.Parse(rea.TimeLayout, created); err == nil && recorded != "" {
-			e.RecordedAt, err = time.Parse(rea.TimeLayout, recorded)
+	r := &row{}
+	return s.page(ctx, nil, r, r.dest(), query, args...)
+}
+
+// page runs a query whose rows are scanned into dest, and thereby into r, and appends them to list.
+func (s *session) page(ctx context.Context, list []rea.Event, r *row, dest []any, query string, args ...any) (_ []rea.Event, cut bool, err error) {
+	size := 0
+	err = each(ctx, s.db, func() error {
+		v, err := r.value()
+		if err != nil {
+			return err
 		}
-		if err != nil { // the CHECKs were switched off
-			return fmt.Errorf("the times of %s at seq %d are damaged: %w", e.Aggregate, e.Seq, err)
+		list = append(list, v)
+		r.note()
+		if size += len(v.Payload) + len(v.Metadata); size >= rea.MaxPageBytes {
+			return errPageFull
 		}
-		list = append(list, e)
-		if size += len(e.Payload) + len(e.Metadata); size >= rea.MaxPageBytes {
-			err = errPageFull
-		}
-		return err
-	}, []any{&e.ID, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, (*[]byte)(&e.Payload), &e.Status, &e.CatalogVersion, &e.Correction,
-		&e.Actor, &e.Reason, &e.Correlation, &e.Key, &e.KeyEvents, &metadata, &e.XID, &e.DBUser, &created, &recorded}, query, args...)
+		return nil
+	}, dest, query, args...)
 	if err == errPageFull {
 		return list, true, nil
 	}
 	return list, false, s.store.mapError("read events", err)
 }
 
-// eventsSQL reads through events_aggregate_seq_key.
-const eventsSQL = columns + `
+// eventsSQL and foldSQL read through events_aggregate_seq_key.
+const (
+	eventsSQL = columns + ofAggregateSQL
+	foldSQL   = foldColumns + `
+FROM rea_events` + ofAggregateSQL
+	ofAggregateSQL = `
 WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND seq > ?3
 ORDER BY seq
 LIMIT ?4`
+)
 
-func (s *session) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, bool, error) {
-	events, cut, err := s.events(ctx, eventsSQL, aggregate.Type, aggregate.ID, after, int64(limit))
-	return events, cut || len(events) == limit, err
+func (s *session) Events(ctx context.Context, asked rea.Stretch, page []rea.Event) ([]rea.Event, bool, error) {
+	r := &row{Event: rea.Event{Aggregate: asked.Aggregate}}
+	query, dest := eventsSQL, r.dest()
+	if asked.Folding {
+		query, dest = foldSQL, r.foldDest()
+	}
+	end := len(page) + asked.Limit
+	page, cut, err := s.page(ctx, page, r, dest, query, asked.Aggregate.Type, asked.Aggregate.ID, asked.After, int64(asked.Limit)+1)
+	if len(page) > end {
+		return page[:end], true, err
+	}
+	return page, cut, err
 }
 
 // matches is a filter. Each text is compared literally and byte by byte; ” and NULL ask for nothing.

@@ -89,9 +89,17 @@ func (s *ownSession) Append(ctx context.Context, call rea.Call) (receipt rea.Rec
 	return receipt, err
 }
 
-func (s *ownSession) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) (events []rea.Event, more bool, err error) {
-	err = s.do(func() error { events, more, err = s.session.Events(ctx, aggregate, after, limit); return err })
+func (s *ownSession) Events(ctx context.Context, asked rea.Stretch, page []rea.Event) (events []rea.Event, more bool, err error) {
+	err = s.do(func() error { events, more, err = s.session.Events(ctx, asked, page); return err })
 	return events, more, err
+}
+
+func (s *ownSession) Resume(ctx context.Context, asked rea.Stretch, fingerprint string, upTo int64, page []rea.Event) (events []rea.Event, more bool, found *rea.Snapshot, err error) {
+	err = s.do(func() error {
+		events, more, found, err = s.session.Resume(ctx, asked, fingerprint, upTo, page)
+		return err
+	})
+	return events, more, found, err
 }
 
 func (s *ownSession) Page(ctx context.Context, filter rea.Filter, after int64, limit int) (events []rea.Event, last int64, err error) {
@@ -156,8 +164,12 @@ func (a *autocommit) Append(ctx context.Context, call rea.Call) (rea.Receipt, er
 	return a.store.group.append(ctx, a.store, call)
 }
 
-func (a *autocommit) Events(ctx context.Context, aggregate rea.Ref, after int64, limit int) ([]rea.Event, bool, error) {
-	return a.reading().Events(ctx, aggregate, after, limit)
+func (a *autocommit) Events(ctx context.Context, asked rea.Stretch, page []rea.Event) ([]rea.Event, bool, error) {
+	return a.reading().Events(ctx, asked, page)
+}
+
+func (a *autocommit) Resume(ctx context.Context, asked rea.Stretch, fingerprint string, upTo int64, page []rea.Event) ([]rea.Event, bool, *rea.Snapshot, error) {
+	return a.reading().Resume(ctx, asked, fingerprint, upTo, page)
 }
 
 func (a *autocommit) Page(ctx context.Context, filter rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {

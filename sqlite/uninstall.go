@@ -14,6 +14,7 @@ import (
 const uninstallSQL = `
 DROP VIEW IF EXISTS rea_projection_offsets;
 DROP VIEW IF EXISTS rea_history;
+DROP TABLE IF EXISTS rea_snapshots;
 DROP TABLE IF EXISTS rea_imports;
 DROP TABLE IF EXISTS rea_rebuilds;
 DROP TABLE IF EXISTS rea_projections;
@@ -98,7 +99,7 @@ FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f
 WHERE m.type = 'table'
 ORDER BY 1`
 
-var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|history|catalogs|steps|renames|projections|rebuilds|projection_offsets|schema_migrations)\b|\brea_views_`)
+var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|snapshots|history|catalogs|steps|renames|projections|rebuilds|projection_offsets|schema_migrations)\b|\brea_views_`)
 
 // refuseDependents: SQLite would drop triggers on our tables with them, and leave views and keys that fail on use.
 func (s *store) refuseDependents(ctx context.Context) error {

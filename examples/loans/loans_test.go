@@ -2,7 +2,6 @@ package loans
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"database/sql"
 	"encoding/json"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/catalog"
-	"github.com/realtime-event-archive/rea/internal/cli"
 )
 
 type line struct {
@@ -29,16 +27,21 @@ type line struct {
 	text []byte
 }
 
-// read gives the events of the data, in its order. The data is no part of the project: where it is not there, the
-// test says so and is skipped.
-func read(t *testing.T) []line {
+// data is no part of the project: where it is not there, the test says so and is skipped.
+func data(t *testing.T) (path string) {
 	t.Helper()
-	path := filepath.FromSlash("../../../shared/data/loan_applications.ndjson.gz")
+	path = filepath.FromSlash("../../../shared/data/loan_applications.ndjson.gz")
 	if _, err := os.Stat(path); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: SKIPPED: %s is not there, nothing was compared\n", t.Name(), path)
 		t.SkipNow()
 	}
-	file, err := os.Open(path)
+	return path
+}
+
+// read gives the events of the data, in its order.
+func read(t *testing.T) []line {
+	t.Helper()
+	file, err := os.Open(data(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,75 +219,4 @@ func sum(t *testing.T, states map[string]rea.Object, field string) (total int) {
 		}
 	}
 	return total
-}
-
-// The application's own events go through import and the archive into the diagram.
-func TestTheDiagramShowsThePublishedCounts(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("imports 60,849 events")
-	}
-	lines := read(t)
-	dir := t.TempDir()
-	var own bytes.Buffer
-	for _, l := range lines {
-		if strings.HasPrefix(l.Event, "A_") {
-			own.Write(append(l.text, '\n'))
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "own.ndjson"), own.Bytes(), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	rules, err := filepath.Abs("rea.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := func(args ...string) string {
-		var out, talk bytes.Buffer
-		code := cli.Run(t.Context(), args, cli.Env{Stdout: &out, Stderr: &talk, Dir: dir, Getenv: func(string) string { return "" }})
-		if code != 0 {
-			t.Fatalf("rea %v ends with %d: %s", args, code, talk.String())
-		}
-		return out.String()
-	}
-	command("init")
-	command("import", "own.ndjson")
-	command("catalog", "check", "--catalog", rules)
-	diagram := command("catalog", "diagram", "loan", "--catalog", rules)
-	for _, count := range []string{"13,087 A_SUBMITTED", "2,246 A_APPROVED", "2,246 A_REGISTERED", "2,246 A_ACTIVATED", "7,635 A_DECLINED", "2,807 A_CANCELLED"} {
-		if !strings.Contains(diagram, count) {
-			t.Errorf("the diagram has no %s", count)
-		}
-	}
-	if strings.Contains(diagram, "not declared") {
-		t.Error("the diagram has steps that are not declared")
-	}
-	got := map[string]int{}
-	var steps []struct {
-		Event    string  `json:"event_type"`
-		From, To *string `json:",omitempty"`
-		Events   int
-	}
-	if err := json.Unmarshal([]byte(command("catalog", "diagram", "loan", "--catalog", rules, "--json")), &steps); err != nil {
-		t.Fatal(err)
-	}
-	leads := map[string]string{}
-	for _, s := range steps {
-		if s.To != nil && strings.HasPrefix(s.Event, "A_") {
-			leads[*s.To] = s.Event
-		}
-	}
-	for _, s := range steps {
-		if !strings.HasPrefix(s.Event, "A_") {
-			continue
-		}
-		from := "none"
-		if s.From != nil {
-			from = leads[*s.From]
-		}
-		got[fmt.Sprintf("%s %s", from, s.Event)] = s.Events
-	}
-	if want := lag(t, lines); !maps.Equal(got, want) {
-		t.Errorf("pairs = %v, want those of lag(): %v", got, want)
-	}
 }

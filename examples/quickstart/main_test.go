@@ -12,7 +12,7 @@ func TestTheStoryIsToldInOrder(t *testing.T) {
 	if err := run(t.Context(), filepath.Join(t.TempDir(), "shop.db"), &out); err != nil {
 		t.Fatal(err)
 	}
-	const want = `refused: rea: append to order/10086: PaymentReceived is illegal in status paid: legal now: nothing
+	const want = `refused: rea: append to order/10086: PaymentReceived is illegal in status paid at seq 2: legal now: nothing
 1 OrderPlaced      placed  {"cents": 9980}
 2 PaymentReceived  paid    {}
 at seq 1 the status was placed

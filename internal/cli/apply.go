@@ -71,6 +71,9 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	for _, b := range change.Behind {
 		a.say(fmt.Sprintf("%s of %s cannot be caught up, the first is %s: %s", numbered(b.Rows, "row"), safe(b.Projection), refText(b.First), safe(b.Err.Error())))
 	}
+	if change.New {
+		a.say("every writer is held to it now; stored events stay as they are: rea catalog check looks at them")
+	}
 	return a.printApplied(change, d)
 }
 

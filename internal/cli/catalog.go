@@ -137,7 +137,14 @@ FROM is empty for an event without a rule, TO for one that leaves the status as 
 func declaredType(c *rea.Catalog, name string) (rea.Type, error) {
 	t, ok := c.Type(name)
 	if !ok {
-		return t, fmt.Errorf("the catalog does not declare the aggregate type %s", fold(name, 60))
+		var declared []string
+		for _, t := range c.Types() {
+			declared = append(declared, t.Name)
+		}
+		if len(declared) == 0 {
+			declared = []string{"none"}
+		}
+		return t, fmt.Errorf("the catalog does not declare the aggregate type %s; it declares %s", fold(name, 60), fold(strings.Join(declared, ", "), 200))
 	}
 	return t, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,7 +43,8 @@ func (a *app) catalogCheckCommand() *cobra.Command {
 		Long: `Check the file: its form, names, chains of upcasters without holes, steps that lead nowhere.
 Where a database is named or ./rea.db exists, check every stored event too: event types and
 versions that the catalog does not know, payloads that cannot be upcast, steps and statuses
-that it does not declare, each with the number of events and the first of them.
+that it does not declare, each with the number of events and the first of them. It says
+too where the database holds its writers to another catalog, or to none.
 
 Exit code 3 where there are problems or warnings. Notes are how things are: the statuses
 that nothing leaves, aggregate types without a declaration.`,
@@ -83,7 +85,26 @@ func (a *app) catalogCheck(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return a.printFindings(append(list, s.findings()...), numbered(int(s.events), "stored event")+" checked")
+	err = a.printFindings(append(list, s.findings()...), numbered(int(s.events), "stored event")+" checked")
+	a.sayApplied(cmd.Context(), f.Catalog)
+	return err
+}
+
+// sayApplied says where the database holds writers to another catalog than the checked one. A database that tells
+// nothing of it to this reader (a file that may not be written, a standby) is passed over.
+func (a *app) sayApplied(ctx context.Context, rules *rea.Catalog) {
+	archive, _, err := a.open(ctx, opening{role: "reader", catalog: rules})
+	if err != nil {
+		return
+	}
+	defer archive.Close()
+	switch plan, err := archive.PlanApply(ctx); {
+	case err != nil || !plan.New:
+	case plan.Number == 1:
+		a.say("no catalog is applied to the database, which holds nobody to these steps: see rea catalog apply")
+	default:
+		a.say(fmt.Sprintf("catalog %d, the one that the database holds writers to, is another: see rea catalog apply", plan.Number-1))
+	}
 }
 
 func fileFinding(level string, p catalog.Problem) finding {

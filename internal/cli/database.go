@@ -105,7 +105,7 @@ type opening struct {
 	role    string       // the kind of role that has the rights for it, in PostgreSQL
 	prefix  string       // --role-prefix
 	page    int          // rea.Config.PageEvents
-	catalog *rea.Catalog // to apply, or to run; nil: none
+	catalog *rea.Catalog // to apply, to run, or to fold by; nil: none
 	logger  *slog.Logger // nil: warnings alone are said
 }
 
@@ -119,7 +119,7 @@ func (a *app) open(ctx context.Context, o opening) (*rea.Archive, database, erro
 	if o.logger == nil {
 		o.logger = slog.New(&warnings{app: a})
 	}
-	config := rea.Config{Logger: o.logger, PageEvents: o.page, Catalog: o.catalog}
+	config := rea.Config{Logger: o.logger, PageEvents: o.page, Catalog: o.catalog, NoSnapshots: true}
 	if d.postgres != "" {
 		pool, err := a.connect(ctx, d)
 		if err != nil {

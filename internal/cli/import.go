@@ -29,8 +29,10 @@ another file, a line with seq or idempotency_key that is stored already counts a
 and a line without either is a new event.
 
 Lines that cannot be stored go to the rejects file, with number, code, message and text,
-and the exit code is 3; the first one is said. To try them again, once they are mended:
-jq -r .text FILE.rejects.ndjson | rea import -`,
+and the exit code is 3; the first one is said. A step that the applied catalog does not
+allow (illegal_step) is listed with event, status and legal events. To try them again,
+once they are mended: jq -r .text FILE.rejects.ndjson > mended.ndjson, then import that.
+The whole file again, mended, stores a second time what has neither seq nor idempotency_key.`,
 		Example: `  rea import events.ndjson.gz
   zcat events.ndjson.gz | rea import - --rejects bad.ndjson`,
 		Args: between(1, 1),
@@ -135,6 +137,7 @@ func (a *app) sayRejected(name, rejects string, r transfer.ImportResult) {
 		a.say(fmt.Sprintf("%s by the earlier import, see %s", lines, safe(rejects)))
 	case missing == 0:
 		a.say(fmt.Sprintf("%s, see %s", lines, safe(rejects)))
+		a.say(fmt.Sprintf("next: jq -r .text %s > mended.ndjson, mend it, rea import mended.ndjson", quote(rejects)))
 	case r.InRejects > 0:
 		a.say(fmt.Sprintf("%s, see %s for %d of them: an earlier run put the others elsewhere", lines, safe(rejects), r.InRejects))
 	default:

@@ -157,7 +157,7 @@ func errorFields(err error) []field {
 		if legal == nil {
 			legal = []string{}
 		}
-		return append(refFields(illegal.Aggregate), field{"event_type", illegal.Event}, field{"status", given(illegal.Status)}, field{"legal", legal})
+		return append(refFields(illegal.Aggregate), field{"event_type", illegal.Event}, field{"status", given(illegal.Status)}, field{"seq", illegal.Seq}, field{"legal", legal})
 	case errors.As(err, &unknown):
 		return []field{{"statuses", unknownRows(unknown.Statuses)}}
 	case errors.As(err, &reused):

@@ -78,7 +78,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 	if err != nil {
 		return err
 	}
-	archive, _, err := a.open(ctx, opening{role: "reader"})
+	archive, _, err := a.open(ctx, opening{role: "reader", catalog: rules})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 			return err
 		}
 	}
-	loaded, err := rea.ReplayAt(ctx, archive.Autocommit(), aggregate, at, rules.Fold)
+	loaded, err := archive.Autocommit().LoadAt(ctx, aggregate, at)
 	if err != nil {
 		return err
 	}

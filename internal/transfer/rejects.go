@@ -10,21 +10,41 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"unicode/utf8"
+
+	"github.com/realtime-event-archive/rea"
 )
 
 // Reject is one line of a rejects file: a line of the import that was not stored, and why.
 type Reject struct {
-	Source  string  `json:"source"`           // hash of the content that was imported
-	Line    int64   `json:"line"`             // number, from 1
-	Code    string  `json:"code"`             // as in errors: "bad_payload", "limit", "conflict"...
-	Message string  `json:"message"`          // for people
+	Source  string  `json:"source"`  // hash of the content that was imported
+	Line    int64   `json:"line"`    // number, from 1
+	Code    string  `json:"code"`    // as in errors: "bad_payload", "limit", "conflict"...
+	Message string  `json:"message"` // for people
+	*Step           // of an illegal_step
 	Text    *string `json:"text,omitempty"`   // the line as it was; neither text nor base64: too long to keep
 	Base64  string  `json:"base64,omitempty"` // instead of text where the line is no UTF-8
 }
 
+// Step is what the state machine says of a line that it refuses.
+type Step struct {
+	Type   string   `json:"aggregate_type"`
+	ID     string   `json:"aggregate_id"`
+	Event  string   `json:"event_type"`
+	Status *string  `json:"status"` // the present one; null: none
+	Seq    int64    `json:"seq"`    // of the event before the line; 0: none
+	Legal  []string `json:"legal"`  // the events that are legal in it, all of them
+}
+
 func newReject(number int64, code string, err error, text []byte) Reject {
 	r := Reject{Line: number, Code: code, Message: err.Error()}
+	if refused := new(rea.TransitionError); errors.As(err, &refused) {
+		r.Step = &Step{refused.Aggregate.Type, refused.Aggregate.ID, refused.Event, &refused.Status, refused.Seq, slices.Concat([]string{}, refused.Legal)}
+		if refused.Status == "" {
+			r.Status = nil
+		}
+	}
 	switch {
 	case text == nil:
 	case utf8.Valid(text):
@@ -128,7 +148,7 @@ func readEntry(in *bufio.Reader) (entry []byte, err error) {
 // keep counts an entry, and remembers the first one.
 func (r *rejects) keep(reject Reject) {
 	if r.count++; r.count == 1 {
-		reject.Source, reject.Text, reject.Base64 = "", nil, ""
+		reject.Source, reject.Step, reject.Text, reject.Base64 = "", nil, nil, ""
 		r.first = reject
 	}
 }

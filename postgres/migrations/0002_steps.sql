@@ -134,10 +134,12 @@ BEGIN
             CASE WHEN step.alias_of IS NOT NULL THEN format('%s is an old name: append %s', left(event_type, 60), left(step.alias_of, 60))
                  WHEN step.from_status = '' THEN format('%s is retired: it is not appended any more', left(event_type, 60))
                  ELSE format('%s is illegal %s: legal now: %s', left(event_type, 60),
-                             coalesce('in status ' || left(status, 60), 'without a status'),
-                             coalesce(nullif(array_to_string(legal, ', '), ''), 'nothing')) END,
+                             CASE WHEN last = 0 THEN 'as the first event'
+                                  ELSE coalesce('in status ' || left(status, 60), 'without a status') || ' at seq ' || last END,
+                             coalesce(nullif(array_to_string(legal[:10], ', '), ''), 'nothing')
+                             || CASE WHEN cardinality(legal) > 10 THEN format(' and %s more', cardinality(legal) - 10) ELSE '' END) END,
             aggregate_type, aggregate_id,
-            jsonb_build_object('event_type', event_type, 'status', status, 'legal', legal)
+            jsonb_build_object('event_type', event_type, 'status', status, 'seq', last, 'legal', legal)
             || CASE WHEN step.alias_of IS NOT NULL THEN jsonb_build_object('alias_of', step.alias_of)
                     WHEN step.from_status = '' THEN '{"retired": true}' ELSE '{}'::jsonb END);
     END IF;

@@ -53,6 +53,7 @@ BEGIN
             EXECUTE format('GRANT INSERT (aggregate_type, aggregate_id, event_type, event_version, seq, payload, actor_id, reason,
                 correlation_id, idempotency_key, metadata, key_events%s) ON rea.events TO %I',
                 CASE r.kind WHEN 'importer' THEN ', created_at' WHEN 'operator' THEN ', correction' ELSE '' END, r.name);
+            EXECUTE format('GRANT INSERT, UPDATE, DELETE ON rea.snapshots TO %I', r.name);
         END IF;
         IF r.kind = 'importer' THEN
             EXECUTE format('GRANT INSERT, UPDATE ON rea.imports TO %I', r.name);
