@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bufio"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,14 +52,9 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	case !plan.Nothing():
 		a.sayPlan(plan, d)
 	}
-	if !yes && !plan.Nothing() {
-		if !a.env.IsTerminal(a.env.Stdin) || !a.env.IsTerminal(a.env.Stderr) {
-			return notApplied("not confirmed: to apply it, add --yes")
-		}
-		fmt.Fprint(a.env.Stderr, "apply it? [y/N] ")
-		answer, _ := bufio.NewReader(a.env.Stdin).ReadString('\n')
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return notApplied("not confirmed: nothing is applied")
+	if !plan.Nothing() {
+		if err := a.confirm(ctx, yes, "apply it", "applied"); err != nil {
+			return err
 		}
 	}
 	change, err := archive.Apply(ctx)
@@ -76,12 +69,6 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	}
 	return a.printApplied(change, d)
 }
-
-// notApplied says that nobody was there to confirm, or did not.
-type notApplied string
-
-func (e notApplied) Error() string        { return string(e) }
-func (e notApplied) Is(target error) bool { return target == rea.ErrNotConfirmed }
 
 func (a *app) sayPlan(plan rea.Change, d database) {
 	for _, row := range plan.Removed {
