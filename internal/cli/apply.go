@@ -48,7 +48,7 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	case len(plan.Unknown) > 0:
 		return &rea.UnknownStatusError{Statuses: plan.Unknown}
 	case plan.Nothing() && len(f.Catalog.Projections()) == 0:
-		return a.printApplied(plan, d)
+		return a.printApplied(plan, d, false)
 	case !plan.Nothing():
 		a.sayPlan(plan, d)
 	}
@@ -67,7 +67,7 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	if change.New {
 		a.say("every writer is held to it now; stored events stay as they are: rea catalog check looks at them")
 	}
-	return a.printApplied(change, d)
+	return a.printApplied(change, d, len(f.Catalog.StateTables()) > 0)
 }
 
 func (a *app) sayPlan(plan rea.Change, d database) {
@@ -101,7 +101,7 @@ type projectionRow struct {
 	Action string `json:"action"`
 }
 
-func (a *app) printApplied(change rea.Change, d database) error {
+func (a *app) printApplied(change rea.Change, d database, inline bool) error {
 	rows, behind := []projectionRow{}, 0
 	for _, p := range change.Projections {
 		rows = append(rows, projectionRow{p.Name, p.Action})
@@ -124,6 +124,8 @@ func (a *app) printApplied(change rea.Change, d database) error {
 	case change.New:
 	case len(rows) > 0:
 		text = "applied the projections of catalog %d to %s\n"
+	case inline:
+		text = "this is catalog %d of %s, and the rows of its inline projections are caught up\n"
 	default:
 		text = "nothing to do: this is catalog %d of %s\n"
 	}

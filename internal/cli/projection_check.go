@@ -55,9 +55,9 @@ type driftLine struct {
 }
 
 func (a *app) checkProjections(ctx context.Context, archive *rea.Archive, c *rea.Catalog, names []string, limit int) error {
-	of := map[string]string{}
+	of, inline := map[string]string{}, map[string]bool{}
 	for _, p := range c.Projections() {
-		of[p.Name] = p.Of
+		of[p.Name], inline[p.Name] = p.Of, p.Inline
 	}
 	if len(names) == 0 {
 		for _, p := range c.Projections() {
@@ -76,8 +76,9 @@ func (a *app) checkProjections(ctx context.Context, archive *rea.Archive, c *rea
 	var unchecked []error
 	found := false
 	for _, name := range names {
-		n := 0
+		n, behind := 0, false
 		err := archive.CheckProjection(ctx, name, func(d rea.Drift) {
+			behind = behind || inline[name] && (d.Kind == rea.DriftMissing || d.Column == "rea_seq")
 			if n++; n <= limit {
 				drifts = append(drifts, driftOf(name, of[name], d))
 			}
@@ -95,6 +96,9 @@ func (a *app) checkProjections(ctx context.Context, archive *rea.Archive, c *rea
 			a.say(fmt.Sprintf("%s: %s drifted", safe(name), numbered(n, "row")))
 		default:
 			a.say(safe(name) + ": as the events say")
+		}
+		if behind {
+			a.say("  rows that are missing or behind: `rea catalog apply` fills them in (appends leave events of older versions to it)")
 		}
 		found = found || n > 0
 	}
