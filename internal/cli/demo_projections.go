@@ -20,7 +20,7 @@ func (d *demo) projections(ctx context.Context) error {
 -------------------------------------------
 order_state of the catalog is inline: each append keeps its row, in the same transaction. It has a row
 for each order, so that the present is one SELECT away, and so is what a table of present states
-forgets. (Events of an older version wait for the next `+"`rea catalog apply`"+`, which knows how to read them.)
+forgets. (Events of an older version wait for the next ` + "`rea catalog apply`" + `, which knows how to read them.)
 `)
 	if err := d.command(ctx, exitDone, "catalog", "apply", "--yes"); err != nil {
 		return err
