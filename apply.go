@@ -50,11 +50,13 @@ func (a *Archive) Apply(ctx context.Context) (Change, error) {
 	if err := a.buildAll(ctx, plan.Projections); err != nil {
 		return plan, err
 	}
-	change, err := a.applyCatalog(ctx)
-	if err != nil {
-		return change, err
+	change := plan
+	if plan.New {
+		if change, err = a.applyCatalog(ctx); err != nil {
+			return change, err
+		}
+		change.Projections = plan.Projections
 	}
-	change.Projections = plan.Projections
 	if err := a.installAll(ctx, plan.Projections); err != nil {
 		return change, err
 	}

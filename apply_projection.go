@@ -2,7 +2,6 @@ package rea
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -11,7 +10,8 @@ type ProjectionChange struct {
 	Name   string
 	Action string // ActionMake, ActionRebuild, ActionMend, ActionRemove
 
-	table StateTable
+	table  StateTable
+	filled int64 // ids up to this one were seen before the last look of filling
 }
 
 // What applying a catalog does to a projection.
@@ -88,7 +88,7 @@ func (a *Archive) own(ctx context.Context, fn func(OwnSession) error) error {
 
 // buildAll fills new tables beside those that are read, while appends go on.
 func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) error {
-	for _, planned := range changes {
+	for i, planned := range changes {
 		if !planned.builds() {
 			continue
 		}
@@ -105,7 +105,7 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 		case !builds:
 			continue
 		}
-		if _, _, err := a.fill(ctx, planned.table, true); err != nil {
+		if changes[i].filled, err = a.fillBeside(ctx, planned.table); err != nil {
 			// another process may have switched the table meanwhile that both fill
 			builds = false
 			look := a.still(ctx, planned, func(_ OwnSession, change ProjectionChange) error { builds = change.builds(); return nil })
@@ -124,7 +124,10 @@ func (a *Archive) installAll(ctx context.Context, changes []ProjectionChange) er
 			if change.Action == ActionRemove {
 				return session.RemoveProjection(ctx, change.Name)
 			}
-			return session.InstallStateTable(ctx, change.table, change.builds())
+			if err := session.InstallStateTable(ctx, change.table, change.builds()); err != nil || !change.builds() {
+				return err
+			}
+			return a.fillRecent(ctx, session, change.table, planned.filled)
 		})
 		if err != nil {
 			return err
@@ -150,132 +153,4 @@ func (a *Archive) still(ctx context.Context, planned ProjectionChange, fn func(O
 		}
 		return nil
 	})
-}
-
-// catchUpAll folds into every table what its rows lack, until nothing is behind that can be folded.
-func (a *Archive) catchUpAll(ctx context.Context) (behind []RowsBehind, err error) {
-	const most = 100 // writers of old versions may leave rows behind as fast as they are caught up
-	for _, t := range a.config.Catalog.StateTables() {
-		for range most {
-			moved, left, err := a.fill(ctx, t, false)
-			if err != nil {
-				return behind, err
-			}
-			if moved > 0 {
-				continue
-			}
-			if left.Rows > 0 {
-				behind = append(behind, left)
-			}
-			break
-		}
-	}
-	return behind, nil
-}
-
-const (
-	fillAggregates = 500   // in one look at a table
-	fillPage       = 1_000 // events in one look at an aggregate
-)
-
-// fill brings the rows of a table up to their aggregates' last events, and gives the number of those that it moved.
-// The table that was built is filled many rows a transaction; in the one that appends keep each row has its own, so that no
-// append waits for two.
-func (a *Archive) fill(ctx context.Context, t StateTable, beside bool) (moved int, behind RowsBehind, err error) {
-	behind.Projection = t.Name
-	for after := ""; ; {
-		var places, late []RowPlace
-		err := a.own(ctx, func(session OwnSession) (err error) {
-			places, err = session.StateRows(ctx, t, beside, after, fillAggregates)
-			late = nil
-			for _, p := range places {
-				if p.Seq != p.Last {
-					late = append(late, p)
-				}
-			}
-			return err
-		})
-		if err != nil || len(places) == 0 {
-			return moved, behind, err
-		}
-		after = places[len(places)-1].ID
-		size := 1
-		if beside {
-			size = max(len(late), 1)
-		}
-		for ; len(late) > 0; late = late[min(size, len(late)):] {
-			n, stuck, err := a.fillRows(ctx, t, beside, late[:min(size, len(late))])
-			if err != nil {
-				return moved, behind, err
-			}
-			if moved += n; behind.Rows == 0 {
-				behind.First, behind.Err = stuck.First, stuck.Err
-			}
-			behind.Rows += stuck.Rows
-		}
-	}
-}
-
-func (a *Archive) fillRows(ctx context.Context, t StateTable, beside bool, late []RowPlace) (moved int, behind RowsBehind, err error) {
-	err = a.own(ctx, func(session OwnSession) error {
-		behind = RowsBehind{}
-		var rows []StateRow
-		for _, p := range late {
-			row, why, err := a.foldRow(ctx, session, t, p)
-			if errors.Is(err, ErrProjection) && !beside {
-				why, err = err, nil // it came while the row was behind
-			}
-			if err != nil {
-				return err
-			}
-			if why != nil {
-				if behind.Rows++; behind.Rows == 1 {
-					behind.First, behind.Err = Ref{t.Of, p.ID}, why
-				}
-			}
-			if row.Seq > p.Seq || 0 < row.Seq && p.Seq > p.Last {
-				rows = append(rows, row)
-			}
-		}
-		moved, err = session.SaveStateRows(ctx, t, beside, rows)
-		return err
-	})
-	return moved, behind, err
-}
-
-// foldRow folds an aggregate from its first event to the last one that place knows of. why says what no catalog of
-// this program's can fold: the row then stands before it.
-func (a *Archive) foldRow(ctx context.Context, session OwnSession, t StateTable, place RowPlace) (row StateRow, why, err error) {
-	aggregate := Ref{t.Of, place.ID}
-	row = StateRow{ID: place.ID, Was: place.Seq, Values: make([]*string, len(t.Columns))}
-	for row.Seq < place.Last {
-		events, _, err := session.Events(ctx, Stretch{Aggregate: aggregate, After: row.Seq, Limit: fillPage}, nil)
-		if err != nil {
-			return row, nil, err
-		}
-		if len(events) == 0 {
-			return row, nil, fmt.Errorf("rea: %s: seq %d is not there any more", aggregate, row.Seq+1)
-		}
-		for _, e := range events {
-			if e.Seq > place.Last {
-				break
-			}
-			current, ignore, err := a.config.Catalog.Upcast(e)
-			var unknown *UnknownTypeError
-			if errors.As(err, &unknown) && unknown.Newest == 0 {
-				ignore, err = true, nil // nothing is said of it: rea_seq alone moves
-			}
-			if err != nil {
-				return row, err, nil
-			}
-			if ignore {
-				row.Seq, row.Updated = e.Seq, e.CreatedAt
-				continue
-			}
-			if _, err := t.Step(&row, current); err != nil {
-				return row, nil, err
-			}
-		}
-	}
-	return row, nil, nil
 }

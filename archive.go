@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -20,6 +21,12 @@ type Config struct {
 	Catalog *Catalog
 	// Projections are the followed projections that Run keeps beside those of Catalog.
 	Projections []GoProjection
+	// Inline are functions that keep the program's own tables in the transaction of each append through this archive. Others
+	// do not run them: SQL, the command line, programs without them. An append of a type that has one is not one
+	// statement any more: it is read back, in a savepoint of the transaction that it is in (a subtransaction, on
+	// PostgreSQL), which the goroutines that share it then use one after the other, or else in a transaction
+	// of its own. Appends of other types stay as they are.
+	Inline []Inline
 	// Logger takes warnings. Nil: slog.Default().
 	Logger *slog.Logger
 	// Attempts is how often Do runs its function at most before it gives up. 0: 20.
@@ -74,13 +81,23 @@ type Archive struct {
 }
 
 // New makes an archive of a store. Programs call postgres.Open or sqlite.Open instead.
-func New(store Store, config Config) *Archive {
-	return &Archive{store: store, config: config.withDefaults()}
+func New(store Store, config Config) (*Archive, error) {
+	config.Inline = slices.Clone(config.Inline)
+	if err := checkInline(config.Inline); err != nil {
+		return nil, err
+	}
+	return &Archive{store: store, config: config.withDefaults()}, nil
 }
 
 // Join makes a session of a store into a Tx of this archive. Programs call Tx or SQLTx of the store's
 // own Archive instead.
-func (a *Archive) Join(s Session) *Tx { return &Tx{archive: a, session: s} }
+func (a *Archive) Join(s Session) *Tx {
+	tx := &Tx{archive: a, session: s}
+	if len(a.config.Inline) > 0 && s.Transaction() != nil {
+		tx.turn = make(chan struct{}, 1)
+	}
+	return tx
+}
 
 // Autocommit gives a Tx in which every call is a transaction of its own: one append, one round trip.
 func (a *Archive) Autocommit() *Tx {
@@ -122,6 +139,9 @@ func (a *Archive) Do(ctx context.Context, fn func(tx *Tx) error) error {
 
 // once reports whether the transaction began: a store that waited in vain for its turn has waited enough.
 func (a *Archive) once(ctx context.Context, fn func(tx *Tx) error) (began bool, err error) {
+	if err := a.outside(ctx, "begin"); err != nil {
+		return false, err
+	}
 	session, err := a.store.Begin(ctx)
 	if err != nil {
 		return false, err

@@ -61,6 +61,23 @@
 // REA's ([Archive.Do]), or none ([Archive.Autocommit]). [Expect] says which seq the caller believes to be the
 // last, [Once] makes a repeated call harmless.
 //
+// # Inline
+//
+// A table of the program's own changes in the transaction of the append, where Config.Inline has a function that keeps it:
+//
+//	func keepOrder(ctx context.Context, tx rea.SQL, e rea.Event) error {
+//		_, err := tx.Exec(ctx, `
+//	INSERT INTO order_projection (order_id, status, seq) VALUES (?1, ?2, ?3)
+//	ON CONFLICT (order_id) DO UPDATE SET status = excluded.status, seq = excluded.seq`, e.Aggregate.ID, e.Status, e.Seq)
+//		return err
+//	}
+//
+//	keep := rea.Inline{Name: "order_projection", Of: "order", Apply: keepOrder}
+//	config := rea.Config{Catalog: catalog, Inline: []rea.Inline{keep}}
+//
+// It runs in every append through this archive, once for each event, in whatever transaction that is in: rows and event are
+// there together, or neither is. Its error refuses the append ([ProjectionError]).
+//
 // # Load
 //
 //	order, err := rea.Load[Order](ctx, tx, "10086")

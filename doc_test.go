@@ -10,7 +10,7 @@ import (
 func TestTheTutorialIsMadeOfTheExamples(t *testing.T) {
 	t.Parallel()
 	examples := make(map[string]bool)
-	for _, file := range []string{"example_order_test.go", "example_typed_test.go"} {
+	for _, file := range []string{"example_order_test.go", "example_typed_test.go", "example_function_test.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

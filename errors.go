@@ -34,7 +34,7 @@ var (
 	ErrHole error = refusal("hole")
 	// ErrNewerSchema: the database was migrated by a newer REA; this one may read and not write (SQLSTATE RE009).
 	ErrNewerSchema error = refusal("newer_schema")
-	// ErrProjection: a column of a projection cannot take what an event says (SQLSTATE RE010).
+	// ErrProjection: a projection cannot take what an event says (SQLSTATE RE010).
 	ErrProjection error = refusal("projection")
 	// ErrNeedsRebuild: a followed projection does not go on from where it is; a rebuild helps.
 	ErrNeedsRebuild error = refusal("needs_rebuild")

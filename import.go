@@ -26,6 +26,7 @@ type Line struct {
 // LineResult says what became of a line: stored, stored before with the same content, or refused.
 type LineResult struct {
 	Duplicate bool
+	Seq       int64 // of the stored event; 0: refused
 	Err       error // a typed error; nil: stored
 }
 
@@ -43,7 +44,8 @@ type ImportProgress struct {
 // Import stores lines in their order, one result each. A line that is stored already, at its seq or under its key, is a
 // duplicate; one that is refused has a typed error and leaves nothing. Lines say everything themselves: options of With
 // and Config.Actor do not apply. They are brought into normal form in place. It works in a transaction of
-// REA's (Archive.Do) alone, for it uses savepoints.
+// REA's (Archive.Do) alone, for it uses savepoints. Inline functions run for what is stored, when all lines are; an error of one
+// is the whole call's, and leaves nothing of it.
 func (tx *Tx) Import(ctx context.Context, lines []Line) ([]LineResult, error) {
 	session, err := tx.own(ctx)
 	if err != nil {
@@ -56,7 +58,11 @@ func (tx *Tx) Import(ctx context.Context, lines []Line) ([]LineResult, error) {
 			good = append(good, lines[i])
 		}
 	}
-	stored, err := session.Import(ctx, good)
+	load := session.Import
+	if len(tx.archive.config.Inline) > 0 {
+		load = tx.importInline
+	}
+	stored, err := load(ctx, good)
 	if err != nil {
 		return nil, err
 	}

@@ -97,3 +97,12 @@ func orJSONNull(b json.RawMessage) json.RawMessage {
 	}
 	return b
 }
+
+// carried reports whether the operand is an attribute that is stored beside type, place, payload and time.
+func (o Operand) carried() bool {
+	switch o.Attribute {
+	case "@actor_id", "@reason", "@correlation_id", "@metadata":
+		return true
+	}
+	return false
+}

@@ -16,7 +16,7 @@ import (
 // Archive.Run. With On it is a table of statistics, which Archive.Run keeps: one row per bucket of time and
 // dimensions, with bucket (its start), bucket_local (that in its zone, as text), the dimensions and the measures.
 type Projection struct {
-	Name    string // at most MaxProjectionBytes bytes
+	Name    string // at most MaxProjectionBytes bytes, no .
 	Version int    // raising it says that the table has to be built anew: after a change of an upcaster, say; 0: 1
 
 	Of      string // the aggregate type
@@ -49,7 +49,8 @@ var ourColumns = []string{"aggregate_id", "ctid", "xmin", "xmax", "cmin", "cmax"
 func (c *Catalog) WithProjections(projections ...Projection) (*Catalog, error) {
 	with := &Catalog{types: make(map[string]*aggregateType)}
 	if c != nil {
-		with.types, with.states, with.warnings = c.types, c.states, c.warnings
+		*with = *c
+		with.projections = nil
 	}
 	var problems []CatalogProblem
 	names := map[string]string{}
@@ -95,6 +96,8 @@ func (c *Catalog) Projections() []Projection {
 func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) {
 	if err := checkIdentifier("the name of a projection", p.Name, MaxProjectionBytes); err != nil {
 		problem("", err.Error())
+	} else if strings.Contains(p.Name, ".") {
+		problem("", "has a . in its name, as tables have that are being built")
 	}
 	if len(p.On) > 0 {
 		if p.Of != "" || p.Inline || len(p.Columns) > 0 {
@@ -131,7 +134,7 @@ func (c *Catalog) checkProjection(p Projection, problem func(key, text string)) 
 		seen[name] = true
 	}
 	for _, e := range c.types[p.Of].Type.Events {
-		if (e.Fold != nil || e.typed != nil && e.typed.fold != nil) && len(e.Operations) == 0 {
+		if e.Fold != nil && len(e.Operations) == 0 || e.typed != nil && e.typed.fold != nil {
 			problem("", fmt.Sprintf("%s is folded by a function: a table of states is kept by operations alone (set, unset, add, count)", clip(e.Name)))
 		}
 	}
@@ -244,7 +247,7 @@ func (c *Catalog) stateTable(p Projection) StateTable {
 		case e.AliasOf != "":
 			continue
 		}
-		kept := StateEvent{Event: e.Name, Version: e.Version, Stored: map[string][]int{e.Name: {e.Version}}, Changes: []ColumnChange{}}
+		kept := StateEvent{Event: e.Name, Version: e.Version, Upcasting: e.Upcasting, Stored: map[string][]int{e.Name: {e.Version}}, Changes: []ColumnChange{}}
 		for _, name := range slices.Sorted(maps.Keys(a.events)) {
 			switch old := a.events[name]; {
 			case old.AliasOf != e.Name:

@@ -84,6 +84,9 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 		s.Trouble = (&StaleError{Projection: s.Name, Applied: s.Version, Declared: f.Version}).Error()
 		return nil
 	}
+	if f == nil && a.config.Catalog != nil && s.Kind != KindGo {
+		s.Trouble = "the catalog does not declare it any more: nobody keeps it"
+	}
 	if s.Failed.Position > 0 {
 		page, _, err := tx.session.Page(ctx, Filter{}, s.Failed.Position-1, 1)
 		if err != nil {

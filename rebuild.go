@@ -115,15 +115,14 @@ func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed,
 	if err := checkOffset(ctx, session, f.Name, from); err != nil {
 		return 0, err
 	}
-	page, _, err := session.Page(ctx, Filter{}, from.Position, a.config.runEvents)
-	if err != nil || len(page) == 0 {
+	page, to, err := session.FollowPage(ctx, a.filter(f), from, a.config.runEvents)
+	if err != nil || to == from {
 		return from.Position, err
 	}
 	if err := a.applyPage(ctx, session, f, true, skipped, page); err != nil {
 		return 0, fmt.Errorf("rea: rebuild %s: %w", clip(f.Name), err)
 	}
-	last := page[len(page)-1]
-	return last.Position, session.MoveRebuild(ctx, f.Name, from, Offset{Position: last.Position, EventID: last.ID})
+	return to.Position, session.MoveRebuild(ctx, f.Name, from, to)
 }
 
 func skippedBy(ctx context.Context, session OwnSession, name string) (map[int64]bool, error) {

@@ -34,7 +34,10 @@ func (a *Archive) applyPage(ctx context.Context, session OwnSession, f Followed,
 }
 
 // programError is an error of the program's function, or of the data: not of the database.
-type programError struct{ error }
+type programError struct {
+	error
+	lost bool // the database was gone
+}
 
 func (e *programError) Unwrap() error { return e.error }
 
@@ -42,7 +45,7 @@ func programs(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &programError{err}
+	return &programError{error: err}
 }
 
 // applyStates moves the rows of the aggregates of a page. They are read and written in the order of their ids.

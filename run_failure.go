@@ -34,15 +34,20 @@ func (f *follower) passing(err error) bool {
 	}
 	var program *programError
 	if errors.As(err, &program) {
-		return f.gone(program.error)
+		return program.lost
 	}
 	return Code(err) == ""
 }
 
-// gone reports whether the connection was lost while the program's function had it.
-func (f *follower) gone(err error) bool {
-	var closed interface{ Timeout() bool } // of net.Error
-	return errors.As(err, &closed) || strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "unexpected EOF")
+// noteLost notes where the transaction was gone when the program's function failed: then that was why.
+func noteLost(ctx context.Context, session Session, err error) error {
+	var program *programError
+	var coded interface{ SQLState() string }
+	if errors.As(err, &program) && !errors.As(err, &coded) {
+		_, gone := session.Head(ctx)
+		program.lost = gone != nil && !errors.As(gone, &coded)
+	}
+	return err
 }
 
 // lastRetry bounds the growing time between two tries.

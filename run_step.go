@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -92,6 +94,9 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 		return 0, err
 	}
 	defer func() { _ = session.Rollback(context.WithoutCancel(ctx)) }()
+	if err := session.Ready(ctx, true); err != nil {
+		return 0, err
+	}
 	at, ok, err := session.ClaimProjection(ctx, f.Name, false)
 	switch {
 	case err != nil:
@@ -118,28 +123,24 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if at.Failed.Attempts > 0 {
 		size = 1
 	}
-	page, _, err := session.Page(ctx, Filter{}, at.Position, size)
+	page, to, err := session.FollowPage(ctx, f.archive.filter(f.Followed), at.Offset, size)
 	if err != nil {
 		return 0, err
 	}
-	if len(page) == 0 {
+	if to == at.Offset {
 		f.known = at.Position
 		return 0, nil
 	}
-	f.trying = len(page)
+	f.trying = int(to.Position - at.Position)
 	if err := f.archive.applyPage(ctx, session, f.Followed, false, at.skips(), page); err != nil {
-		if len(page) > 1 {
-			return 0, err
-		}
-		return 0, &failure{at: at, event: page[0], err: err}
+		return 0, failed(at, page, f.trying, noteLost(ctx, session, err))
 	}
-	to := Offset{Position: page[len(page)-1].Position, EventID: page[len(page)-1].ID}
 	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
 		return 0, cmp.Or(err, errElsewhere)
 	}
 	if err := session.Commit(ctx); err != nil {
-		if len(page) == 1 && !f.passing(err) {
-			err = &failure{at: at, event: page[0], err: err}
+		if !f.passing(err) {
+			err = failed(at, page, f.trying, err)
 		}
 		return 0, err
 	}
@@ -147,10 +148,33 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 		f.archive.config.Logger.Info("rea: a projection goes on", "projection", f.Name, "position", to.Position)
 	}
 	f.verified, f.known = to, -1
-	if len(page) < size { // the head was near
+	if f.trying < size { // the head was near
 		f.known = to.Position
 	}
-	return len(page), nil
+	return f.trying, nil
+}
+
+// failed names the event, where one alone was tried.
+func failed(at ProjectionOffset, page []Event, tried int, err error) error {
+	if tried == 1 && len(page) == 1 {
+		return &failure{at: at, event: page[0], err: err}
+	}
+	return err
+}
+
+// filter is what a projection may need.
+func (a *Archive) filter(f Followed) (filter FollowFilter) {
+	switch f.Kind {
+	case KindState:
+		filter.Lean, filter.Attributes = true, f.State.takesAttributes()
+		if len(a.config.Catalog.types) > 1 {
+			filter.Type = f.Of
+		}
+	case KindStatistics:
+		filter.Lean, filter.Events = true, slices.Sorted(maps.Keys(f.Statistics.events))
+		filter.Attributes = slices.ContainsFunc(f.Statistics.By, func(d Dimension) bool { return d.carried() })
+	}
+	return filter
 }
 
 // skips are the positions that are left out.

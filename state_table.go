@@ -24,10 +24,11 @@ type StateTable struct {
 
 // StateEvent is what a declared event does in its newest form.
 type StateEvent struct {
-	Event   string           `json:"event"`
-	Version int              `json:"version"`
-	Stored  map[string][]int `json:"stored"` // names, old ones too, with the stored versions that are the newest form
-	Changes []ColumnChange   `json:"changes"`
+	Event     string           `json:"event"`
+	Version   int              `json:"version"`
+	Stored    map[string][]int `json:"stored"` // names, old ones too, with the stored versions that are the newest form
+	Changes   []ColumnChange   `json:"changes"`
+	Upcasting string           `json:"upcasting,omitempty"` // see EventType.Upcasting
 }
 
 // Names lists the names of Stored.
@@ -153,4 +154,16 @@ func (c ColumnChange) of(before *string, e Event, payload Object) (value json.Ra
 		value, err = AddNumbers(was, value)
 	}
 	return value, true, err == nil
+}
+
+// takesAttributes reports whether a column takes what an event carries beside type, place, payload and time.
+func (t *StateTable) takesAttributes() bool {
+	for _, e := range t.Events {
+		for _, c := range e.Changes {
+			if c.carried() {
+				return true
+			}
+		}
+	}
+	return false
 }

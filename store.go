@@ -62,6 +62,16 @@ type Session interface {
 	EventAt(ctx context.Context, position int64) (id int64, err error)
 	// PositionOf is the position of an event; 0: it has none yet, or there is no such event.
 	PositionOf(ctx context.Context, eventID int64) (position int64, err error)
+	// Transaction gives the transaction that the session is in; nil: every call is one of its own.
+	Transaction() Transaction
+}
+
+// Transaction is the transaction of a session.
+type Transaction interface {
+	SQL
+	// Savepoint runs fn. Where fn gives an error or panics, what was written in it is undone, and the transaction goes on.
+	// Where the session turns out to be in no transaction, it is an error and fn does not run.
+	Savepoint(ctx context.Context, fn func() error) error
 }
 
 // Stretch says which events of one aggregate a session reads.
@@ -77,7 +87,7 @@ type OwnSession interface {
 	Session
 	ProjectionSession
 	FollowSession
-	// Import stores lines in their order and gives one result for each. It may use savepoints.
+	// Import stores lines in their order and gives one result for each, with the seq of what is stored. It may use savepoints.
 	Import(ctx context.Context, lines []Line) ([]LineResult, error)
 	// Catalogs lists the catalogs that were applied, by number.
 	Catalogs(ctx context.Context) ([]AppliedCatalog, error)

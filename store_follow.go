@@ -11,6 +11,9 @@ type FollowSession interface {
 	// another transaction has it, ok is false, or with wait, it waits about a second, which is then ErrRetry. A
 	// projection that is not recorded has no name.
 	ClaimProjection(ctx context.Context, name string, wait bool) (p ProjectionOffset, ok bool, err error)
+	// FollowPage looks at the next positions after an offset, at most limit of them and about MaxPageBytes of payload. It gives
+	// the events that match, by position, and how far it has looked; the same offset, at the head.
+	FollowPage(ctx context.Context, filter FollowFilter, from Offset, limit int) (events []Event, to Offset, err error)
 	// MoveProjection moves the offset from one place to another, and forgets failures. moved is false where it was elsewhere.
 	MoveProjection(ctx context.Context, name, runner string, from, to Offset) (moved bool, err error)
 	// FailProjection records a try in vain of the event after an offset, unless that has moved. After most tries the
@@ -51,6 +54,15 @@ type FollowSession interface {
 	FinishRebuild(ctx context.Context, f Followed, at Offset, runner string) error
 	// UserSQL gives the transaction to a function of the program's, with the rights and settings that the connection had.
 	UserSQL(ctx context.Context) (SQL, error)
+}
+
+// FollowFilter is what a projection may need of a page.
+type FollowFilter struct {
+	Type   string   // aggregate type; "": all
+	Events []string // event types; nil: all
+	Lean   bool     // of the events, nothing but what Attributes names beside their place, type, version, payload and CreatedAt
+	// Attributes, where Lean is true: Actor, Reason, Correlation and Metadata too.
+	Attributes bool
 }
 
 // SnapshotSession reads the tables of projections.

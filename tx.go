@@ -22,6 +22,7 @@ type Tx struct {
 	archive *Archive
 	session Session
 	options options
+	turn    chan struct{}                  // holds one element while somebody appends; nil: they need not take turns
 	keep    func(context.Context, keeping) // takes snapshots of what was loaded; nil: it may never commit
 }
 
@@ -72,7 +73,7 @@ func (tx *Tx) With(opts ...Option) *Tx {
 
 // Append stores events of one aggregate, all or nothing, in one statement. Each of events is a NewEvent, a payload whose
 // Go type Config.Catalog has registered with On for the aggregate's type (the value or a pointer to it), or a
-// []NewEvent. Errors: *UnregisteredError, *LimitError, *PayloadError (before any SQL), *SchemaError, *KeyReusedError, *ConflictError, *TransitionError, *UnknownTypeError, each
+// []NewEvent. Errors: *UnregisteredError, *LimitError, *PayloadError (before any SQL), *SchemaError, *KeyReusedError, *ConflictError, *TransitionError, *UnknownTypeError, *ProjectionError, each
 // leaving the transaction usable; ErrRetry, ErrReadOnly and the driver's own errors end it.
 func (tx *Tx) Append(ctx context.Context, aggregate Ref, events ...any) (Receipt, error) {
 	list, err := tx.archive.config.Catalog.newEvents(aggregate, events)
@@ -85,6 +86,9 @@ func (tx *Tx) Append(ctx context.Context, aggregate Ref, events ...any) (Receipt
 	}
 	if err := tx.session.Ready(ctx, true); err != nil {
 		return Receipt{}, err
+	}
+	if len(tx.archive.config.Inline) > 0 {
+		return tx.appendInline(ctx, call)
 	}
 	return tx.session.Append(ctx, call)
 }

@@ -26,13 +26,13 @@ func (b *bench) backlog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limit := b.onCopy("INSERT ... SELECT", d.name, events, func(ctx context.Context, c *clients) error {
+	limit := b.onCopy("INSERT ... SELECT", d.name, events, 1, func(ctx context.Context, c *clients) error {
 		_, err := c.Exec(ctx, `
 INSERT INTO lean.feed (position, event_id)
 SELECT row_number() OVER (ORDER BY e.id), e.id FROM rea.events e ORDER BY e.id`)
 		return err
 	})
-	path := b.onCopy("pass", d.name, events, func(ctx context.Context, c *clients) error {
+	path := b.onCopy("pass", d.name, events, 1, func(ctx context.Context, c *clients) error {
 		head, err := c.archive.CatchUp(ctx)
 		if err == nil && head != int64(events) {
 			err = fmt.Errorf("the head is %d after a pass over %d events", head, events)
@@ -47,13 +47,13 @@ SELECT row_number() OVER (ORDER BY e.id), e.id FROM rea.events e ORDER BY e.id`)
 }
 
 // onCopy makes a contender that does its work once, on a copy of a database. How long a slice is does not matter.
-func (b *bench) onCopy(name, template string, events int, work func(context.Context, *clients) error) contender {
+func (b *bench) onCopy(name, template string, events, connections int, work func(context.Context, *clients) error) contender {
 	return contender{name, func(ctx context.Context, _ time.Duration) (s sample, err error) {
 		copied, err := b.server.create(ctx, template)
 		if err != nil {
 			return s, err
 		}
-		c, err := b.server.connect(ctx, copied, 1)
+		c, err := b.server.connect(ctx, copied, connections)
 		if err != nil {
 			return s, err
 		}

@@ -51,10 +51,16 @@ func (b *bench) groups() []group {
 		{"append/32", with(b.appends, 32)},
 		{"machine/1", with(b.machines, 1)},
 		{"machine/8", with(b.machines, 8)},
+		{"functions/1", with(b.functions, 1)},
+		{"functions/8", with(b.functions, 8)},
+		{"inline/1", with(b.inline, 1)},
+		{"inline/32", with(b.inline, 32)},
 		{"batch", b.batch},
 		{"import", b.imports},
 		{"feed/8", with(b.feed, 8)},
 		{"feed/32", with(b.feed, 32)},
+		{"project/8", with(b.projected, 8)},
+		{"project/32", with(b.projected, 32)},
 		{"page", b.page},
 		{"load/10", with(b.load, 10)},
 		{"load/1000", with(b.load, 1_000)},
@@ -64,6 +70,7 @@ func (b *bench) groups() []group {
 		{"apply/postgres", b.applyPostgres},
 		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
+		{"project", b.project},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 type conn interface {
 	query(ctx context.Context, sql string, args ...any) (rows, error)
 	exec(ctx context.Context, sql string, args ...any) error
+	affect(ctx context.Context, sql string, args ...any) (rows int64, err error)
 }
 
 type rows interface {

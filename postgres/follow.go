@@ -52,9 +52,9 @@ func (s *session) PositionOf(ctx context.Context, eventID int64) (position int64
 }
 
 // followSQL makes the transaction act as the owner of the archive, and frees what it holds within 15 seconds of its program's
-// death, whether the connection says so or not.
+// death, whether the connection says so or not. A new table without statistics is not read as a whole for a page of rows.
 const followSQL = `
-SELECT set_config('search_path', 'pg_catalog, pg_temp', true), set_config('lock_timeout', '1s', true), set_config('jit', 'off', true),
+SELECT set_config('search_path', 'pg_catalog, pg_temp', true), set_config('lock_timeout', '1s', true), set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true),
        set_config('tcp_keepalives_idle', '5', true), set_config('tcp_keepalives_interval', '2', true), set_config('tcp_keepalives_count', '3', true),
        set_config('tcp_user_timeout', '12000', true), set_config('idle_in_transaction_session_timeout', '15s', true),
        set_config('role', a.rolname, true)
@@ -66,7 +66,7 @@ func (s *ownSession) ClaimProjection(ctx context.Context, name string, wait bool
 	if err := s.db.exec(ctx, followSQL); err != nil {
 		return p, false, mapError(doing, err)
 	}
-	s.owner = true
+	s.owner, s.follows = true, true
 	lock := " FOR UPDATE SKIP LOCKED"
 	if wait {
 		lock = " FOR UPDATE"
@@ -151,29 +151,11 @@ VALUES ($1, 'followed', $2, $3, $4, $5, $6)`, f.Name, f.Kind, f.Of, f.Version, f
 
 // UserSQL gives the rights and settings back that the connection had.
 func (s *ownSession) UserSQL(ctx context.Context) (rea.SQL, error) {
-	s.owner = false
-	for _, setting := range []string{"role", "search_path", "lock_timeout", "jit", "idle_in_transaction_session_timeout"} {
+	s.owner, s.follows = false, false
+	for _, setting := range []string{"role", "search_path", "lock_timeout", "jit", "enable_seqscan", "idle_in_transaction_session_timeout"} {
 		if err := s.db.exec(ctx, "SET LOCAL "+setting+" TO DEFAULT"); err != nil {
 			return nil, mapError("run the program's function", err)
 		}
 	}
-	return userSQL{s.db}, nil
-}
-
-// userSQL implements rea.SQL.
-type userSQL struct{ db conn }
-
-func (u userSQL) Exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
-	tag, err := u.db.(pgxConn).db.Exec(ctx, statement, args...) // a transaction of REA's
-	return tag.RowsAffected(), err
-}
-
-func (u userSQL) Query(ctx context.Context, dest []any, row func() error, query string, args ...any) (rows int64, err error) {
-	err = each(ctx, u.db, func() error {
-		if rows++; row == nil {
-			return nil
-		}
-		return row()
-	}, dest, query, args...)
-	return rows, err
+	return s.Transaction(), nil
 }

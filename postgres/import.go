@@ -66,7 +66,7 @@ func insertSQL(created, correction bool) string {
 	if correction {
 		moreNames, moreValues = moreNames+", correction", moreValues+", l.correction"
 	}
-	return "INSERT INTO rea.events (" + names + moreNames + ")\nSELECT " + values + moreValues + linesFrom + "\nORDER BY l.n"
+	return "INSERT INTO rea.events (" + names + moreNames + ")\nSELECT " + values + moreValues + linesFrom + "\nORDER BY l.n\nRETURNING seq"
 }
 
 // storedSQL finds what is stored already: at the seq that a line gives, else under its key.
@@ -99,11 +99,14 @@ func (s *ownSession) importLines(ctx context.Context, lines []rea.Line, todo []i
 	if len(todo) == 0 {
 		return nil
 	}
-	refused, err := s.insertLines(ctx, pick(lines, todo))
+	seqs, refused, err := s.insertLines(ctx, pick(lines, todo))
 	if err != nil {
 		return mapError("import", err)
 	}
 	if refused == nil {
+		for i, seq := range seqs {
+			results[todo[i]].Seq = seq
+		}
 		return nil
 	}
 	rest, err := s.sortOutStored(ctx, lines, todo, results)
@@ -127,19 +130,23 @@ func (s *ownSession) importLines(ctx context.Context, lines []rea.Line, todo []i
 	return s.importLines(ctx, lines, rest[half:], results)
 }
 
-// insertLines gives refused where a line was the reason, and leaves nothing of the set behind then.
-func (s *ownSession) insertLines(ctx context.Context, lines []rea.Line) (refused, err error) {
+// insertLines gives the seqs of the lines, in their order: RETURNING has the order of the inserts. It gives refused where a
+// line was the reason, and leaves nothing of the set behind then.
+func (s *ownSession) insertLines(ctx context.Context, lines []rea.Line) (seqs []int64, refused, err error) {
 	if err := s.db.exec(ctx, "SAVEPOINT rea_import"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c := columnsOf(lines)
-	if err := s.db.exec(ctx, insertSQL(c.anyCreated, c.anyCorrection), c.args()...); err != nil {
+	seqs = make([]int64, 0, len(lines))
+	var seq int64
+	err = each(ctx, s.db, func() error { seqs = append(seqs, seq); return nil }, []any{&seq}, insertSQL(c.anyCreated, c.anyCorrection), c.args()...)
+	if err != nil {
 		if refusedLine(rea.Line{}, err) == nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return err, s.db.exec(ctx, "ROLLBACK TO SAVEPOINT rea_import")
+		return nil, err, s.db.exec(ctx, "ROLLBACK TO SAVEPOINT rea_import")
 	}
-	return nil, s.db.exec(ctx, "RELEASE SAVEPOINT rea_import")
+	return seqs, nil, s.db.exec(ctx, "RELEASE SAVEPOINT rea_import")
 }
 
 // sortOutStored decides the lines whose seq or key is stored already, and returns the others.
@@ -158,7 +165,7 @@ func (s *ownSession) sortOutStored(ctx context.Context, lines []rea.Line, todo [
 		decided[i] = true
 		switch {
 		case same:
-			results[i].Duplicate = true
+			results[i].Duplicate, results[i].Seq = true, seq
 		case seq != line.Seq:
 			results[i].Err = &rea.KeyReusedError{Aggregate: line.Aggregate, Key: line.Key, Seq: seq}
 		default:

@@ -86,7 +86,11 @@ func New(pool *pgxpool.Pool, config Config) (*Archive, error) {
 		return nil, &rea.LimitError{What: "role prefix", Limit: 41, Problem: "is not made of lower-case letters, digits and _"}
 	}
 	s := &store{pool: pool, config: config}
-	return &Archive{Archive: rea.New(s, config.Config), store: s}, nil
+	archive, err := rea.New(s, config.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &Archive{Archive: archive, store: s}, nil
 }
 
 // Tx makes the user's own pgx transaction (or connection) into a Tx of this archive. REA never ends it.
@@ -142,8 +146,9 @@ func (s *store) Pass(ctx context.Context, limit int) (numbered int64, busy bool,
 // ownSession is a transaction of REA's.
 type ownSession struct {
 	session
-	tx    pgx.Tx
-	owner bool // it acts as the owner of the archive
+	tx      pgx.Tx
+	owner   bool // it acts as the owner of the archive
+	follows bool // followSQL has run
 }
 
 func (s *ownSession) Commit(ctx context.Context) error { return mapError("commit", s.tx.Commit(ctx)) }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -159,89 +158,6 @@ WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r'
 		return err
 	}
 	return s.run(ctx, doing, create, "SELECT rea.guard_view("+quoteText(table)+"::regclass)")
-}
-
-// stateRowsSQL goes from aggregate to aggregate through events_aggregate_seq_key, with one snapshot of events and rows.
-const stateRowsSQL = `
-WITH RECURSIVE a (id, n) AS (
-    (SELECT e.aggregate_id, 1 FROM rea.events e WHERE e.aggregate_type = $1 AND e.aggregate_id > $2 ORDER BY e.aggregate_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT e.aggregate_id FROM rea.events e
-            WHERE e.aggregate_type = $1 AND e.aggregate_id > a.id ORDER BY e.aggregate_id LIMIT 1), a.n + 1
-    FROM a WHERE a.id IS NOT NULL AND a.n < $3
-)
-SELECT a.id, coalesce(v.rea_seq, 0), l.seq
-FROM a
-CROSS JOIN LATERAL (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = $1 AND e.aggregate_id = a.id ORDER BY e.seq DESC LIMIT 1) l
-LEFT JOIN %s v ON v.aggregate_id = a.id
-WHERE a.id IS NOT NULL
-ORDER BY a.id`
-
-func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside bool, after string, limit int) ([]rea.RowPlace, error) {
-	x := stateSQL{t}
-	if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
-		return nil, mapError("read "+x.table(beside), err)
-	}
-	var list []rea.RowPlace
-	var p rea.RowPlace
-	err := each(ctx, s.db, func() error {
-		list = append(list, p)
-		return nil
-	}, []any{&p.ID, &p.Seq, &p.Last}, fmt.Sprintf(stateRowsSQL, x.table(beside)), t.Of, after, limit)
-	return list, mapError("read "+x.table(beside), err)
-}
-
-// saveRows takes [["id", was, seq, "updated", "value"...]...]. A row that moved meanwhile is left alone.
-func (s stateSQL) saveRows(beside bool) string {
-	names, set, values := "", "", ""
-	for i, c := range s.Columns {
-		names += ", " + quoteName(c.Name)
-		values += fmt.Sprintf(", (r.r ->> %d)::%s", i+4, c.Type)
-		set += fmt.Sprintf(", %s = (r.r ->> %d)::%s", quoteName(c.Name), i+4, c.Type)
-	}
-	return fmt.Sprintf(`
-WITH r AS MATERIALIZED (SELECT x.r FROM jsonb_array_elements($1::jsonb) x(r)),
-changed AS (
-    UPDATE %[1]s rea_v SET rea_seq = (r.r ->> 2)::bigint, rea_updated_at = (r.r ->> 3)::timestamptz%[2]s
-    FROM r WHERE rea_v.aggregate_id = r.r ->> 0 AND rea_v.rea_seq = (r.r ->> 1)::bigint
-    RETURNING 1),
-added AS (
-    INSERT INTO %[1]s (aggregate_id, rea_seq, rea_updated_at%[3]s)
-    SELECT r.r ->> 0, (r.r ->> 2)::bigint, (r.r ->> 3)::timestamptz%[4]s FROM r WHERE r.r ->> 1 = '0'
-    ON CONFLICT DO NOTHING
-    RETURNING 1)
-SELECT (SELECT count(*) FROM changed) + (SELECT count(*) FROM added)`, s.table(beside), set, names, values)
-}
-
-func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside bool, rows []rea.StateRow) (int, error) {
-	x := stateSQL{t}
-	doing := "fill " + x.table(beside)
-	if len(rows) == 0 {
-		return 0, nil
-	}
-	if err := s.own(ctx); err != nil {
-		return 0, mapError(doing, err)
-	}
-	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`); err != nil {
-		return 0, err
-	}
-	list := make([][]any, len(rows))
-	for i, row := range rows {
-		list[i] = []any{row.ID, row.Was, row.Seq, rea.FormatTime(row.Updated)}
-		for _, value := range row.Values {
-			list[i] = append(list[i], value)
-		}
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return 0, err
-	}
-	saved := 0
-	err = s.one(ctx, &saved, x.saveRows(beside), string(text))
-	if sqlState(err) == "55P03" {
-		return 0, fmt.Errorf("rea: %s: %w (%w)", doing, rea.ErrRetry, err)
-	}
-	return saved, mapError(doing, err)
 }
 
 // copyGrants gives the new table what others may do with the old one, beside the roles of REA.

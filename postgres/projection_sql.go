@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -150,22 +152,27 @@ func (s stateSQL) touched(column int) bool {
 	return false
 }
 
-// newest is false for an event that has to be upcast.
+// newest is false for an event that has to be upcast. Events with the same versions share a comparison: each expression is
+// set up anew in every transaction.
 func (s stateSQL) newest(event string) string {
-	var b strings.Builder
+	names := map[string][]string{}
 	for _, e := range s.Events {
 		for _, name := range e.Names() {
 			versions := "false"
 			if list := e.Stored[name]; len(list) > 0 {
 				versions = fmt.Sprintf("%s.event_version IN (%s)", event, strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]"))
 			}
-			fmt.Fprintf(&b, " WHEN %s THEN %s", quoteText(name), versions)
+			names[versions] = append(names[versions], quoteText(name))
 		}
 	}
-	if b.Len() == 0 {
+	if len(names) == 0 {
 		return "true"
 	}
-	return fmt.Sprintf("CASE %s.event_type%s ELSE true END", event, b.String())
+	var b strings.Builder
+	for _, versions := range slices.Sorted(maps.Keys(names)) {
+		fmt.Fprintf(&b, " WHEN %s.event_type IN (%s) THEN %s", event, strings.Join(names[versions], ", "), versions)
+	}
+	return fmt.Sprintf("CASE%s ELSE true END", b.String())
 }
 
 // value is the value of a column after an event, before being the one that it has.

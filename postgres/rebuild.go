@@ -35,7 +35,7 @@ func (s *ownSession) BeginRebuild(ctx context.Context, f rea.Followed, anew bool
 	if err := s.db.exec(ctx, followSQL); err != nil {
 		return mapError(doing, err)
 	}
-	s.owner = true
+	s.owner, s.follows = true, true
 	goesOn := false
 	err := s.one(ctx, &goesOn, `
 INSERT INTO rea.rebuilds AS r (name, definition, fingerprint, version) VALUES ($1, $2, $3, $4)
@@ -61,11 +61,11 @@ WHERE r.name = $1`, f.Name, f.Definition, f.Fingerprint, f.Version))
 
 func (s *ownSession) ClaimRebuild(ctx context.Context, f rea.Followed) (at rea.Offset, there bool, err error) {
 	doing := "rebuild " + f.Name
-	if !s.owner {
+	if !s.follows {
 		if err := s.db.exec(ctx, followSQL); err != nil {
 			return at, false, mapError(doing, err)
 		}
-		s.owner = true
+		s.owner, s.follows = true, true
 	}
 	err = each(ctx, s.db, func() error { there = true; return nil }, []any{&at.Position, &at.EventID}, `
 SELECT r.position, r.event_id FROM rea.rebuilds r WHERE r.name = $1 AND r.fingerprint = $2 FOR UPDATE`, f.Name, f.Fingerprint)

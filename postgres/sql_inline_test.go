@@ -10,6 +10,7 @@ import (
 
 	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/catalog"
+	"github.com/realtime-event-archive/rea/internal/pgtest"
 	"github.com/realtime-event-archive/rea/postgres"
 )
 
@@ -112,6 +113,37 @@ func TestAWriterNeedsNoRightOnTheTable(t *testing.T) {
 	s.want("1 1 placed 1 <nil>", stateSQL)
 	s.refused("42501", `UPDATE rea_views.order_state SET total = 0`)
 	s.refused("42501", `INSERT INTO rea_views.order_state (aggregate_id, rea_seq, rea_updated_at) VALUES ('x', 1, now())`)
+}
+
+// Who applies need be no superuser: a member of the owner role can, and others cannot.
+func TestAMemberOfTheOwnerAppliesAndOthersCannot(t *testing.T) {
+	t.Parallel()
+	_, s, url := archive(t)
+	c, err := catalog.Parse("rea.yaml", []byte(keptYAML))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(login string) *postgres.Archive {
+		a, err := postgres.New(poolOf(t, url, login), postgres.Config{Config: rea.Config{Catalog: c}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	admin := connect(t, pgtest.AdminURL(t))
+	writer := admin.login("rea_writer")
+	member := connect(t, pgtest.AdminURL(t)).login("rea_owner")
+	if _, err := as(writer).Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("apply as a writer = %v, want permission denied", err)
+	}
+	put(t, as(writer).Autocommit(), order1, "Paid")
+	if _, err := as(member).Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, as(writer).Autocommit(), order1, "Paid")
+	s.want("1 2 paid <nil> 2", stateSQL)
+	s.want("rea_owner", `SELECT relowner::regrole::text FROM pg_class WHERE oid = 'rea_views.order_state'::regclass`)
+	s.want("2", `SELECT count(*) FROM pg_proc WHERE proname LIKE 'order_state%' AND proowner = 'rea_owner'::regrole`)
 }
 
 func TestATriggerThatSomebodyChangedIsMendedAndTheTableCaughtUp(t *testing.T) {

@@ -185,7 +185,7 @@ func TestEveryCallOnAnotherBackend(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer pool.Close()
-			a, err := postgres.New(pool, postgres.Config{})
+			a, err := postgres.New(pool, counting(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,6 +195,16 @@ func TestEveryCallOnAnotherBackend(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.want("", denseSQL)
+			t.Run("runs", func(t *testing.T) {
+				runs(t, a)
+				has(t, a, put(t, a.Autocommit(), rea.Ref{Type: "order", ID: "counted"}, "A", "A"))
+			})
+			for _, name := range []string{"hourly", "orders"} {
+				if err := errors.Join(a.Rebuild(t.Context(), name, nil), a.CheckProjection(t.Context(), name, func(d rea.Drift) { t.Errorf("%+v", d) })); err != nil {
+					t.Error(err)
+				}
+			}
+			s.want("2", `SELECT n FROM rea_views.orders WHERE aggregate_id = 'counted'`)
 			if pool.Stat().NewConnsCount() < 10 {
 				t.Errorf("connections made = %d, want one a call", pool.Stat().NewConnsCount())
 			}

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -120,42 +118,15 @@ VALUES (?1, 'followed', ?2, ?3, ?4, ?5, ?6)`, f.Name, f.Kind, f.Of, int64(f.Vers
 	return err
 }
 
-// userSQL implements rea.SQL.
-type userSQL struct{ *ownSession }
-
-// Exec is not interrupted once it has begun: SQLite would roll back the whole transaction.
-func (u userSQL) Exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
-	err = u.do(func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		result, err := u.db.ExecContext(context.WithoutCancel(ctx), statement, args...)
-		if err == nil {
-			rows, err = result.RowsAffected()
-		}
-		return err
-	})
-	return rows, u.classed(err)
-}
-
-func (u userSQL) Query(ctx context.Context, dest []any, row func() error, query string, args ...any) (rows int64, err error) {
-	err = u.do(func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return each(context.WithoutCancel(ctx), u.db, func() error {
-			if rows++; row == nil {
-				return nil
-			}
-			return errors.Join(ctx.Err(), row())
-		}, dest, query, args...)
-	})
-	return rows, u.classed(err)
-}
-
-func (u userSQL) classed(err error) error {
-	if isBusy(err) {
-		return fmt.Errorf("%w (%w)", rea.ErrRetry, err)
+// FollowPage: a position is the id of its event.
+func (s *session) FollowPage(ctx context.Context, filter rea.FollowFilter, from rea.Offset, limit int) ([]rea.Event, rea.Offset, error) {
+	f := rea.Filter{Type: filter.Type}
+	if len(filter.Events) == 1 {
+		f.Event = filter.Events[0]
 	}
-	return err
+	page, last, err := s.Page(ctx, f, from.Position, limit)
+	if err != nil || last == from.Position {
+		return nil, from, err
+	}
+	return page, rea.Offset{Position: last, EventID: last}, nil
 }

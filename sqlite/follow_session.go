@@ -40,6 +40,11 @@ func (s *ownSession) ClaimProjection(ctx context.Context, name string, wait bool
 	return p, ok, err
 }
 
+func (s *ownSession) FollowPage(ctx context.Context, filter rea.FollowFilter, from rea.Offset, limit int) (page []rea.Event, to rea.Offset, err error) {
+	err = s.do(func() error { page, to, err = s.session.FollowPage(ctx, filter, from, limit); return err })
+	return page, to, err
+}
+
 func (s *ownSession) MoveProjection(ctx context.Context, name, runner string, from, to rea.Offset) (moved bool, err error) {
 	err = s.do(func() error { moved, err = s.session.MoveProjection(ctx, name, runner, from, to); return err })
 	return moved, err
@@ -85,4 +90,4 @@ func (s *ownSession) AddStatistics(ctx context.Context, t rea.StatisticsTable, b
 }
 
 // UserSQL gives the transaction to a function of the program's.
-func (s *ownSession) UserSQL(context.Context) (rea.SQL, error) { return userSQL{s}, nil }
+func (s *ownSession) UserSQL(context.Context) (rea.SQL, error) { return s.Transaction(), nil }

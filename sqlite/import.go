@@ -60,13 +60,15 @@ func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineRe
 		if err == nil && !same {
 			result.Err = &rea.ConflictError{Aggregate: line.Aggregate, Expected: line.Seq - 1, Actual: last}
 		}
-		result.Duplicate = same
+		if same {
+			result.Duplicate, result.Seq = true, line.Seq
+		}
 		return result, err
 	}
 	if line.Key != "" && last > 0 {
 		seq, same, err := r.stored(ctx, storedUnderSQL, line, line.Key)
 		if err != nil || same {
-			return rea.LineResult{Duplicate: same}, err
+			return rea.LineResult{Duplicate: same, Seq: seq}, err
 		}
 		if seq > 0 {
 			return rea.LineResult{Err: &rea.KeyReusedError{Aggregate: line.Aggregate, Key: line.Key, Seq: seq}}, nil
@@ -88,7 +90,7 @@ func (r *importing) line(ctx context.Context, line *rea.Line) (result rea.LineRe
 	}
 	if err == nil {
 		r.last[line.Aggregate] = at
-		return result, nil
+		return rea.LineResult{Seq: at.seq}, nil
 	}
 	if r.rolledBack(ctx) { // no line of this transaction is stored
 		return result, r.store.mapError("import into "+line.Aggregate.String(), err)

@@ -49,7 +49,7 @@ func (s *session) keep(ctx context.Context, m *machine, aggregate rea.Ref, event
 func (s *session) stepMissing(ctx context.Context, t rea.StateTable, row *rea.StateRow, aggregate rea.Ref, before int64) (newest bool, err error) {
 	const page = 1000
 	for newest = true; newest && row.Seq < before-1; {
-		events, _, err := s.Events(ctx, rea.Stretch{Aggregate: aggregate, After: row.Seq, Limit: page}, nil)
+		events, _, err := s.Events(ctx, rea.Stretch{Aggregate: aggregate, After: row.Seq, Limit: page, Folding: true}, nil)
 		if err != nil || len(events) == 0 {
 			return false, err
 		}

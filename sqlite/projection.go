@@ -123,13 +123,38 @@ LEFT JOIN %s v ON v.aggregate_id = a.aggregate_id
 ORDER BY a.aggregate_id`
 
 func (s *session) StateRows(ctx context.Context, t rea.StateTable, beside bool, after string, limit int) ([]rea.RowPlace, error) {
+	return s.places(ctx, stateRowsSQL, tableOf(t, beside), t.Of, after, limit)
+}
+
+// FirstEvents has no round trips to save: those of the first aggregate.
+func (s *session) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int) ([]rea.Event, error) {
+	events, _, err := s.Events(ctx, rea.Stretch{Aggregate: rea.Ref{Type: aggregateType, ID: ids[0]}, Limit: limit, Folding: true}, nil)
+	return events, err
+}
+
+func (s *session) LastID(ctx context.Context) (id int64, err error) {
+	err = one(ctx, s.db, []any{&id}, `SELECT coalesce(max(id), 0) FROM rea_events`)
+	return id, s.store.mapError("read the last event", err)
+}
+
+const recentRowsSQL = `
+SELECT a.aggregate_id, coalesce(v.rea_seq, 0),
+       (SELECT max(e.seq) FROM rea_events e WHERE e.aggregate_type = ?1 AND e.aggregate_id = a.aggregate_id)
+FROM (SELECT DISTINCT aggregate_id FROM rea_events WHERE id > ?2 AND +aggregate_type = ?1 LIMIT ?3) a
+LEFT JOIN %s v ON v.aggregate_id = a.aggregate_id`
+
+func (s *session) RecentRows(ctx context.Context, t rea.StateTable, after int64, limit int) ([]rea.RowPlace, error) {
+	return s.places(ctx, recentRowsSQL, tableOf(t, false), t.Of, after, limit)
+}
+
+func (s *session) places(ctx context.Context, query, table string, args ...any) ([]rea.RowPlace, error) {
 	var list []rea.RowPlace
 	var p rea.RowPlace
 	err := each(ctx, s.db, func() error {
 		list = append(list, p)
 		return nil
-	}, []any{&p.ID, &p.Seq, &p.Last}, fmt.Sprintf(stateRowsSQL, quoteName(tableOf(t, beside))), t.Of, after, limit)
-	return list, s.store.mapError("read "+tableOf(t, beside), err)
+	}, []any{&p.ID, &p.Seq, &p.Last}, fmt.Sprintf(query, quoteName(table)), args...)
+	return list, s.store.mapError("read "+table, err)
 }
 
 func (s *session) SaveStateRows(ctx context.Context, t rea.StateTable, beside bool, rows []rea.StateRow) (saved int, err error) {
@@ -196,36 +221,4 @@ SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = ex
 func (s *session) RemoveProjection(ctx context.Context, name string) error {
 	_, err := s.db.ExecContext(context.WithoutCancel(ctx), `DELETE FROM rea_projections WHERE name = ?1`, name)
 	return s.store.mapError("remove the projection "+name, err)
-}
-
-func (s *ownSession) Projections(ctx context.Context) (list []rea.AppliedProjection, err error) {
-	err = s.do(func() error { list, err = s.session.Projections(ctx); return err })
-	return list, err
-}
-
-func (s *ownSession) CheckStateTable(ctx context.Context, t rea.StateTable) (check rea.TableCheck, err error) {
-	err = s.do(func() error { check, err = s.session.CheckStateTable(ctx, t); return err })
-	return check, err
-}
-
-func (s *ownSession) BuildStateTable(ctx context.Context, t rea.StateTable) error {
-	return s.do(func() error { return s.session.BuildStateTable(ctx, t) })
-}
-
-func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside bool, after string, limit int) (list []rea.RowPlace, err error) {
-	err = s.do(func() error { list, err = s.session.StateRows(ctx, t, beside, after, limit); return err })
-	return list, err
-}
-
-func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside bool, rows []rea.StateRow) (saved int, err error) {
-	err = s.do(func() error { saved, err = s.session.SaveStateRows(ctx, t, beside, rows); return err })
-	return saved, err
-}
-
-func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) error {
-	return s.do(func() error { return s.session.InstallStateTable(ctx, t, built) })
-}
-
-func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {
-	return s.do(func() error { return s.session.RemoveProjection(ctx, name) })
 }

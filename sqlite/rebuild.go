@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"regexp"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -11,10 +12,14 @@ import (
 
 // Dependents lists views and triggers that name the table: SQLite renames no table beside a view that it cannot read.
 func (s *session) Dependents(ctx context.Context, f rea.Followed) (list []string, err error) {
-	var what string
-	err = each(ctx, s.db, func() error { list = append(list, what); return nil }, []any{&what}, `
-SELECT type || ' ' || name FROM sqlite_master WHERE type IN ('view', 'trigger') AND instr(lower(sql), lower(?1)) > 0
-ORDER BY 1`, viewPrefix+f.Name)
+	var what, text string
+	named := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(viewPrefix+f.Name) + `\b`)
+	err = each(ctx, s.db, func() error {
+		if named.MatchString(text) {
+			list = append(list, what)
+		}
+		return nil
+	}, []any{&what, &text}, `SELECT type || ' ' || name, sql FROM sqlite_master WHERE type IN ('view', 'trigger') ORDER BY 1`)
 	return list, s.store.mapError("look for what depends on "+f.Name, err)
 }
 

@@ -88,7 +88,12 @@ func Open(ctx context.Context, path string, config Config) (*Archive, error) {
 		s.Close()
 		return nil, err
 	}
-	return &Archive{Archive: rea.New(s, config.Config), store: s}, nil
+	archive, err := rea.New(s, config.Config)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return &Archive{Archive: archive, store: s}, nil
 }
 
 // look reads the head of the file, through SQLite: closing a descriptor of our own would end the locks of

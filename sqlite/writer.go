@@ -173,6 +173,9 @@ func (w *writer) close() {
 	_ = w.db.Close()
 }
 
+// maxPrepared bounds the statements that are kept: inline functions may make texts of their own.
+const maxPrepared = 200
+
 func (w *writer) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,6 +184,12 @@ func (w *writer) prepared(ctx context.Context, query string) (*sql.Stmt, error) 
 	}
 	if stmt := w.stmt[query]; stmt != nil {
 		return stmt, nil
+	}
+	if len(w.stmt) >= maxPrepared {
+		for _, stmt := range w.stmt {
+			_ = stmt.Close()
+		}
+		clear(w.stmt)
 	}
 	stmt, err := w.conn.PrepareContext(ctx, query)
 	if err == nil {

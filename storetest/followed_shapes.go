@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,37 @@ var followedShapes = []clause{
 		same(t, "absent", b.text(t, query+"region = '' AND event = 'Placed'"), "2 3")
 		same(t, "a number", b.text(t, query+"region = '7'"), "1 NULL")
 		b.undrifted(t, "by_region")
+	}},
+	{"P9 an event of a newer program stalls its projections with a typed error, and times order nothing", func(t *testing.T, d *Door) {
+		types := []rea.Type{keptType()}
+		b := d.running(t, d.Migrated(t), rea.Config{PollEvery: 5 * time.Millisecond, RetryAfter: time.Millisecond, StallAfter: 2, Catalog: keeping(t, types, hourly(), followedState())})
+		paidAt(t, b, "2024-03-10T10:00:00Z", `{"amount": 8, "at": "2024-03-10T10:00:00Z"}`)
+		paidAt(t, b, "2023-03-10T10:00:00Z", `{"amount": 1, "at": "2023-03-10T10:00:00Z"}`)
+		paidAt(t, b, "2023-03-10T10:00:00Z", `{"amount": 2}`)
+		b.settled(t, "hourly_sales", "order_state")
+		d.drift(t, b, types, followedState())
+		same(t, "at", *d.rows(t, b, followedState())["1"][5], "2023-03-10T10:00:00.000000Z")
+		put(t, b.Autocommit(), order1, rea.NewEvent{Type: "Paid", Version: 2, Payload: []byte(`{"amount": 1}`)})
+		for _, name := range []string{"hourly_sales", "order_state"} {
+			s := b.status(t, name, func(s rea.ProjectionStatus) bool { return s.State == rea.StateStalled })
+			if !strings.Contains(s.Failed.Error, "order/1") || !strings.Contains(s.Failed.Error, "Paid") || !strings.Contains(s.Failed.Error, "2") {
+				t.Errorf("error = %q, want the event, its version and its aggregate", s.Failed.Error)
+			}
+		}
+	}},
+	{"P8 payloads that fill a page each are projected as others are", func(t *testing.T, d *Door) {
+		types := []rea.Type{keptType()}
+		b := d.Open(t, d.Migrated(t), rea.Config{PollEvery: 5 * time.Millisecond, Catalog: keeping(t, types, hourly(), followedState())})
+		large := `{"amount": 1, "text": "` + strings.Repeat("x", rea.MaxPageBytes*5/8) + `"}`
+		for range 3 {
+			put(t, b.Autocommit(), order1, event("Paid", large), event("Other"))
+		}
+		put(t, b.Autocommit(), order1, event("Paid", `{"amount": 2}`))
+		b.start(t)
+		b.settled(t, "hourly_sales", "order_state")
+		same(t, "orders", d.total(t, b), "4")
+		b.undrifted(t, "hourly_sales")
+		b.undrifted(t, "order_state")
 	}},
 	{"P6 a followed table keeps lists", func(t *testing.T, d *Door) {
 		order := rea.Type{Name: "order", Events: []rea.EventType{

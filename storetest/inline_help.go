@@ -177,11 +177,11 @@ func (d *Door) rows(t *testing.T, b *Base, p rea.Projection) map[string][]*strin
 }
 
 // folded is what the row of an aggregate must be: seq, and each column, by folding its events.
-func folded(t *testing.T, b *Base, c *rea.Catalog, p rea.Projection, aggregate rea.Ref) []*string {
+func folded(t *testing.T, c *rea.Catalog, p rea.Projection, events []rea.Event) []*string {
 	t.Helper()
 	var state rea.Object
 	var seq int64
-	for _, e := range of(t, b.Autocommit(), aggregate) {
+	for _, e := range events {
 		next, err := c.Fold(state, e)
 		if unknown := new(rea.UnknownTypeError); errors.As(err, &unknown) && unknown.Newest == 0 {
 			next, err = state, nil
@@ -196,7 +196,7 @@ func folded(t *testing.T, b *Base, c *rea.Catalog, p rea.Projection, aggregate r
 	for _, column := range p.Columns {
 		text, null, ok := column.Type.Literal(state[column.Name])
 		if !ok {
-			t.Fatalf("%s: the state's %s = %s is none for %s", aggregate, column.Name, state[column.Name], column.Type)
+			t.Fatalf("%s: the state's %s = %s is none for %s", events[0].Aggregate, column.Name, state[column.Name], column.Type)
 		}
 		if null {
 			row = append(row, nil)
@@ -224,13 +224,13 @@ func (d *Door) drift(t *testing.T, b *Base, types []rea.Type, p rea.Projection) 
 	t.Helper()
 	c := keeping(t, types, p)
 	rows := d.rows(t, b, p)
-	aggregates := map[string]bool{}
+	aggregates := map[string][]rea.Event{}
 	for _, e := range b.history(t, rea.Filter{Type: p.Of}) {
-		aggregates[e.Aggregate.ID] = true
+		aggregates[e.Aggregate.ID] = append(aggregates[e.Aggregate.ID], e) // by position, and so by seq
 	}
-	for id := range aggregates {
+	for id, events := range aggregates {
 		row, ok := rows[id]
-		if want := rowLine(folded(t, b, c, p, rea.Ref{Type: p.Of, ID: id})); !ok || rowLine(row) != want {
+		if want := rowLine(folded(t, c, p, events)); !ok || rowLine(row) != want {
 			t.Errorf("row of %s = %s, want %s", id, rowLine(row), want)
 		}
 		delete(rows, id)

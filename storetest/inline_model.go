@@ -101,7 +101,11 @@ var inlineModels = []clause{
 		random := func(events []rea.NewEvent) {
 			rapid.Check(t, func(rt *rapid.T) {
 				ref := rea.Ref{Type: "order", ID: rapid.SampledFrom(strings.Fields("1 2 3 4 5 6 7 8 9 a b c d e f g h")).Draw(rt, "id")}
-				if _, err := b.Autocommit().Append(t.Context(), ref, rapid.SliceOfN(rapid.SampledFrom(events), 1, 4).Draw(rt, "events")); err != nil {
+				var drawn []any
+				for _, e := range rapid.SliceOfN(rapid.SampledFrom(events), 1, 4).Draw(rt, "events") {
+					drawn = append(drawn, e)
+				}
+				if _, err := b.Autocommit().Append(t.Context(), ref, drawn...); err != nil {
 					rt.Fatal(err)
 				}
 			})

@@ -22,6 +22,7 @@ func uses(t *testing.T, b *Base) (writing, reading map[string]func() error) {
 	return map[string]func() error{
 			"append":  func() error { _, err := tx.Append(t.Context(), order1, event("X")); return err },
 			"migrate": func() error { _, err := b.steps(t); return err },
+			"run":     func() error { return b.Run(limited(t)) },
 			"import": func() error {
 				return b.Do(t.Context(), func(tx *rea.Tx) error {
 					_, err := tx.Import(t.Context(), []rea.Line{line(order1, "X")})

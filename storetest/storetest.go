@@ -59,9 +59,10 @@ type clause struct {
 // Run checks every promise through one door.
 func Run(t *testing.T, d *Door) {
 	clauses := slices.Concat(immutable, sequence, transactions, refusals, retries, keys, order, following, times,
-		numbers, texts, sizes, names, imports, progress, moments, snapshots, answers, migrations, crashes, model, machines, machineModels, versions, followed, followedFailing, followedRebuilds, followedShapes, inline, inlineChanges, inlineRaces, inlineModels)
+		numbers, texts, sizes, names, imports, progress, moments, snapshots, answers, migrations, crashes, model, machines, machineModels, versions,
+		followed, followedFailing, followedRebuilds, followedShapes, functions, functionsLent, inline, inlineChanges, inlineRaces, inlineModels)
 	if d.Concurrent {
-		clauses = slices.Concat(clauses, sequenceRaces, orderRaces)
+		clauses = slices.Concat(clauses, sequenceRaces, orderRaces, followedRaces)
 	}
 	for _, c := range clauses {
 		t.Run(c.name, func(t *testing.T) {

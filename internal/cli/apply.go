@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,8 @@ are behind are caught up every time.
 
 It asks on a terminal; elsewhere --yes confirms (exit code 4 without). Where the database
 has exactly these declarations there is nothing to do. A catalog that does not know the present
-status of some aggregates is refused (exit code 4), until renamed says what it is called now.`,
+status of some aggregates is refused (exit code 4), until renamed says what it is called now.
+Rows that cannot be caught up are named (exit code 3).`,
 		Example: `  rea catalog apply
   rea catalog apply --yes --db sqlite:shop.db --catalog shop/rea.yaml`,
 		Args: between(0, 0),
@@ -62,7 +64,7 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 		return err
 	}
 	for _, b := range change.Behind {
-		a.say(fmt.Sprintf("%s of %s cannot be caught up, the first is %s: %s", numbered(b.Rows, "row"), safe(b.Projection), refText(b.First), safe(b.Err.Error())))
+		a.say(fmt.Sprintf("%s of %s cannot be caught up, the first is %s: %s", numbered(b.Rows, "row"), safe(b.Projection), refText(b.First), safe(strings.TrimPrefix(b.Err.Error(), "rea: "))))
 	}
 	if change.New {
 		a.say("every writer is held to it now; stored events stay as they are: rea catalog check looks at them")
@@ -78,7 +80,7 @@ func (a *app) sayPlan(plan rea.Change, d database) {
 		a.say("+ " + safe(row.String()))
 	}
 	for _, p := range plan.Projections {
-		a.say(safe(projectionActions[p.Action][0] + " " + p.Name + ": " + projectionActions[p.Action][1]))
+		a.say(safe(projectionActions[p.Action][0] + " the projection " + p.Name + ": " + projectionActions[p.Action][1]))
 	}
 	if !plan.New {
 		return
@@ -110,7 +112,7 @@ func (a *app) printApplied(change rea.Change, d database, inline bool) error {
 		behind += b.Rows
 	}
 	if !a.table() {
-		return a.object(struct {
+		err := a.object(struct {
 			Catalog     int             `json:"catalog"`
 			Applied     bool            `json:"applied"`
 			Added       int             `json:"added"`
@@ -118,6 +120,10 @@ func (a *app) printApplied(change rea.Change, d database, inline bool) error {
 			Projections []projectionRow `json:"projections"`
 			Behind      int             `json:"rows_behind"`
 		}{change.Number, change.New, len(change.Added), len(change.Removed), rows, behind})
+		if err == nil && behind > 0 {
+			err = partialError{}
+		}
+		return err
 	}
 	text := "applied catalog %d to %s\n"
 	switch {
@@ -129,8 +135,10 @@ func (a *app) printApplied(change rea.Change, d database, inline bool) error {
 	default:
 		text = "nothing to do: this is catalog %d of %s\n"
 	}
-	_, err := fmt.Fprintf(a.env.Stdout, text, change.Number, safe(d.String()))
-	return err
+	if _, err := fmt.Fprintf(a.env.Stdout, text, change.Number, safe(d.String())); err != nil || behind == 0 {
+		return err
+	}
+	return partialError{}
 }
 
 // unknownStatus is one of a refused catalog, in JSON.

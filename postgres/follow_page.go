@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// leanSQL is unfilteredPageSQL with the columns that tables of states and statistics are computed from.
+const leanSQL = `
+SELECT e.id, f.position, e.aggregate_type, e.aggregate_id, e.seq, e.event_type, e.event_version, e.payload, e.created_at%s
+FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
+CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.id = f.event_id LIMIT 1) e%s
+ORDER BY f.position`
+
+const leanFilterSQL = `
+WHERE ($3::text IS NULL OR e.aggregate_type = $3)
+  AND ($4::jsonb IS NULL OR e.event_type = ANY (ARRAY(SELECT jsonb_array_elements_text($4::jsonb))))`
+
+const carriedColumns = `,
+       coalesce(e.actor_id, ''), coalesce(e.reason, ''), coalesce(e.correlation_id, ''), e.metadata`
+
+const followEndSQL = `
+SELECT p.position, p.event_id
+FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) p
+ORDER BY p.position DESC
+LIMIT 1`
+
+func (s *ownSession) FollowPage(ctx context.Context, filter rea.FollowFilter, from rea.Offset, limit int) (page []rea.Event, to rea.Offset, err error) {
+	const doing = "read by position"
+	to = from
+	selective := filter.Type != "" || filter.Events != nil
+	if selective { // the end first: what is numbered in between is not passed over
+		err := each(ctx, s.db, func() error { return nil }, []any{&to.Position, &to.EventID}, followEndSQL, from.Position, limit)
+		if err != nil || to == from {
+			return nil, to, mapError(doing, err)
+		}
+		limit = int(to.Position - from.Position) // positions are dense
+	}
+	cut := false
+	if filter.Lean {
+		page, cut, err = s.leanPage(ctx, doing, filter, from.Position, limit)
+	} else {
+		page, cut, err = s.events(ctx, doing, unfilteredPageSQL, from.Position, limit)
+	}
+	if err == nil && len(page) > 0 && (cut || !selective) {
+		last := page[len(page)-1]
+		to = rea.Offset{Position: last.Position, EventID: last.ID}
+	}
+	return page, to, err
+}
+
+func (s *ownSession) leanPage(ctx context.Context, doing string, filter rea.FollowFilter, after int64, limit int) (page []rea.Event, cut bool, err error) {
+	var events any
+	if filter.Events != nil {
+		text, err := json.Marshal(filter.Events)
+		if err != nil {
+			return nil, false, err
+		}
+		events = string(text)
+	}
+	var e rea.Event
+	var payload, metadata []byte
+	dest := []any{&e.ID, &e.Position, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, &payload, &e.CreatedAt}
+	more := ""
+	if filter.Attributes {
+		more = carriedColumns
+		dest = append(dest, &e.Actor, &e.Reason, &e.Correlation, &metadata)
+	}
+	args, where := []any{after, limit}, ""
+	if filter.Type != "" || events != nil {
+		args, where = append(args, optional(filter.Type), events), leanFilterSQL
+	}
+	size := 0
+	err = each(ctx, s.db, func() error {
+		e.Payload, e.Metadata, e.CreatedAt = payload, metadata, e.CreatedAt.UTC()
+		page = append(page, e)
+		payload, metadata = nil, nil
+		if size += len(e.Payload) + len(e.Metadata); size >= rea.MaxPageBytes {
+			return errPageFull
+		}
+		return nil
+	}, dest, fmt.Sprintf(leanSQL, more, where), args...)
+	if err == errPageFull {
+		return page, true, nil
+	}
+	return page, false, mapError(doing, err)
+}
