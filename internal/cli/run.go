@@ -90,6 +90,9 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 			return &refusedError{name + " is inline: appends keep it, and nobody has to run it"}
 		}
 	}
+	if err := a.mayRun(ctx); err != nil && len(kept) > 0 {
+		return err
+	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	watch := &runWatch{app: a, archive: archive, kept: kept, began: time.Now(), said: map[string]bool{}, me: thisProcess()}
