@@ -19,14 +19,14 @@ type Config struct {
 	// Catalog is what Apply applies, and what Append and Load know Go types by (On). The database is held to what was
 	// applied, not to this. Nil: none.
 	Catalog *Catalog
-	// Projections are the followed projections that Run keeps beside those of Catalog.
-	Projections []GoProjection
 	// Inline are functions that keep the program's own tables in the transaction of each append through this archive. Others
 	// do not run them: SQL, the command line, programs without them. An append of a type that has one is not one
 	// statement any more: it is read back, in a savepoint of the transaction that it is in (a subtransaction, on
 	// PostgreSQL), which the goroutines that share it then use one after the other, or else in a transaction
 	// of its own. Appends of other types stay as they are.
 	Inline []Inline
+	// Projections are the followed projections that Run keeps beside those of Catalog.
+	Projections []GoProjection
 	// Logger takes warnings. Nil: slog.Default().
 	Logger *slog.Logger
 	// Attempts is how often Do runs its function at most before it gives up. 0: 20.

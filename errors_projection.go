@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ProjectionError says that a projection has refused an event: a function of Config.Inline gave Err, or a column
-// cannot take what the event says. It answers errors.Is for ErrProjection; where the database asks to run the transaction again,
+// ProjectionError says that a projection cannot take what an event says: a function of Config.Inline gave Err, or a column cannot
+// hold it. It answers errors.Is for ErrProjection; where the database asks to run the transaction again,
 // for ErrRetry instead. After a function's nothing of the append is stored, and the transaction goes on. A column's is on
 // PostgreSQL an error of the server's, and ends the transaction.
 type ProjectionError struct {
 	Aggregate  Ref
 	Projection string
-	Table      string     // its name in the database; "": a function's, which has tables of its own, or one whose event is stored already
+	Table      string     // its name in the database; "": a function's, which has tables of its own, or a followed one's, whose event is stored already
 	Column     string     // "": a function's
 	Type       ColumnType // of the column
 	Event      string

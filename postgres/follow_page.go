@@ -8,9 +8,12 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-// leanSQL is unfilteredPageSQL with the columns that tables of states and statistics are computed from.
+// leanSQL is unfilteredPageSQL without what tables of states and statistics are not computed from: a constant in its place costs the
+// server next to nothing, and the rows are read as all others are.
 const leanSQL = `
-SELECT e.id, f.position, e.aggregate_type, e.aggregate_id, e.seq, e.event_type, e.event_version, e.payload, e.created_at%s
+SELECT e.id, e.seq, e.event_type, e.event_version, e.payload, e.created_at, NULL::text, NULL::int, false,
+       %s, NULL::text, NULL::int, %s,
+       e.aggregate_type, e.aggregate_id, f.position, ''::text, ''::text, NULL::timestamptz
 FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
 CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.id = f.event_id LIMIT 1) e%s
 ORDER BY f.position`
@@ -18,9 +21,6 @@ ORDER BY f.position`
 const leanFilterSQL = `
 WHERE ($3::text IS NULL OR e.aggregate_type = $3)
   AND ($4::jsonb IS NULL OR e.event_type = ANY (ARRAY(SELECT jsonb_array_elements_text($4::jsonb))))`
-
-const carriedColumns = `,
-       coalesce(e.actor_id, ''), coalesce(e.reason, ''), coalesce(e.correlation_id, ''), e.metadata`
 
 const followEndSQL = `
 SELECT p.position, p.event_id
@@ -61,30 +61,13 @@ func (s *ownSession) leanPage(ctx context.Context, doing string, filter rea.Foll
 		}
 		events = string(text)
 	}
-	var e rea.Event
-	var payload, metadata []byte
-	dest := []any{&e.ID, &e.Position, &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type, &e.Version, &payload, &e.CreatedAt}
-	more := ""
+	carried, metadata, where := "NULL::text, NULL::text, NULL::text", "NULL::jsonb", ""
 	if filter.Attributes {
-		more = carriedColumns
-		dest = append(dest, &e.Actor, &e.Reason, &e.Correlation, &metadata)
+		carried, metadata = "e.actor_id, e.reason, e.correlation_id", "e.metadata"
 	}
-	args, where := []any{after, limit}, ""
+	args := []any{after, limit}
 	if filter.Type != "" || events != nil {
 		args, where = append(args, optional(filter.Type), events), leanFilterSQL
 	}
-	size := 0
-	err = each(ctx, s.db, func() error {
-		e.Payload, e.Metadata, e.CreatedAt = payload, metadata, e.CreatedAt.UTC()
-		page = append(page, e)
-		payload, metadata = nil, nil
-		if size += len(e.Payload) + len(e.Metadata); size >= rea.MaxPageBytes {
-			return errPageFull
-		}
-		return nil
-	}, dest, fmt.Sprintf(leanSQL, more, where), args...)
-	if err == errPageFull {
-		return page, true, nil
-	}
-	return page, false, mapError(doing, err)
+	return s.events(ctx, doing, fmt.Sprintf(leanSQL, carried, metadata, where), args...)
 }

@@ -111,6 +111,19 @@ var followedShapes = []clause{
 		b.undrifted(t, "hourly_sales")
 		b.undrifted(t, "order_state")
 	}},
+	{"P6 rows of an inline table that somebody has edited are found", func(t *testing.T, d *Door) {
+		b := d.kept(t)
+		put(t, b.Autocommit(), order1, event("Placed", `{"total": 1.50}`), event("Paid", `{"amount": 2, "at": "2024-02-29T12:00:00Z"}`))
+		put(t, b.Autocommit(), order2, event("Placed", `{"total": 3}`), event("Noted", `{"day": "2024-02-29", "urgent": true, "data": [1.0]}`))
+		b.undrifted(t, "order_state")
+		b.run(t, "UPDATE "+d.view("order_state")+" SET payments = 7 WHERE aggregate_id = '1'")
+		b.run(t, "DELETE FROM "+d.view("order_state")+" WHERE aggregate_id = '2'")
+		var found []string
+		if err := b.CheckProjection(limited(t), "order_state", func(d rea.Drift) { found = append(found, d.Kind+" "+d.Key[0]+" "+d.Column) }); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "drift", strings.Join(found, ", "), "different 1 payments, missing 2 ")
+	}},
 	{"P6 a followed table keeps lists", func(t *testing.T, d *Door) {
 		order := rea.Type{Name: "order", Events: []rea.EventType{
 			does(rea.EventType{Name: "Tagged"}, on(rea.OpAppend, "tags", "$.tag")), does(rea.EventType{Name: "Untagged"}, on(rea.OpRemove, "tags", "$.tag")),
