@@ -67,3 +67,23 @@ func TestRunStopsOnSIGTERMAndNamesAnotherProcess(t *testing.T) {
 		}
 	})
 }
+
+func TestRebuildAsksOnATerminal(t *testing.T) {
+	t.Parallel()
+	forEachStore(t, func(t *testing.T, sh *shell) {
+		sh.must("migrate", "up")
+		sh.write("rea.yaml", salesYAML)
+		sh.pay(0, 10)
+		sh.must("run", "--once")
+		sh.typed = func(any) bool { return true }
+		for answer, code := range map[string]int{"n\n": 4, "": 4, "y\n": 0} {
+			r := sh.pipe(answer, "projection", "rebuild", "hourly_sales")
+			if r.code != code || !strings.Contains(r.stderr, "rebuild it? [y/N] ") {
+				t.Errorf("the answer %q ends with %d, want %d: %s", answer, r.code, code, r.stderr)
+			}
+		}
+		if got := sh.sales(); got != 10 {
+			t.Errorf("total = %d, want 10", got)
+		}
+	})
+}
