@@ -98,7 +98,7 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 	}
 	switch {
 	case s.State == StateStalled:
-		s.Trouble = fmt.Sprintf("it fails on position %d: mend what the error says, then `rea projection retry %s`; to leave the event out, `rea projection skip %s`",
+		s.Trouble = fmt.Sprintf("it fails on position %d: mend what the error says, then `rea projection retry %s`; to leave the event out for good, `rea projection skip %s --position %[1]d`",
 			s.Failed.Position, clip(s.Name), clip(s.Name))
 	case s.State == StatePaused:
 		s.Trouble = fmt.Sprintf("somebody has paused it: `rea projection resume %s`", clip(s.Name))

@@ -6,4 +6,5 @@
 //	rea import loan_applications.ndjson.gz
 //	rea catalog check
 //	rea catalog diagram loan
+//	rea run --once                                   # rea_views.loan_state and rea_views.hourly_steps
 package loans

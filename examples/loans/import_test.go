@@ -94,6 +94,7 @@ func TestTheWholeFileGoesThroughTheMachine(t *testing.T) {
 			}
 			sh.must("catalog", "check")
 			sh.diagram(want)
+			sh.projections()
 
 			archive, err := store.open(t, store.url)
 			if err != nil {

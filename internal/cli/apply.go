@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"fmt"
 	"strings"
 
@@ -51,38 +50,27 @@ func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
 	case len(plan.Unknown) > 0:
 		return &rea.UnknownStatusError{Statuses: plan.Unknown}
 	case plan.Nothing() && len(f.Catalog.Projections()) == 0:
-		return a.printApplied(plan, d)
+		return a.printApplied(plan, d, false)
 	case !plan.Nothing():
 		a.sayPlan(plan, d)
 	}
-	if !yes && !plan.Nothing() {
-		if !a.env.IsTerminal(a.env.Stdin) || !a.env.IsTerminal(a.env.Stderr) {
-			return notApplied("not confirmed: to apply it, add --yes")
-		}
-		fmt.Fprint(a.env.Stderr, "apply it? [y/N] ")
-		answer, _ := bufio.NewReader(a.env.Stdin).ReadString('\n')
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return notApplied("not confirmed: nothing is applied")
+	if !plan.Nothing() {
+		if err := a.confirm(ctx, yes, "apply it", "applied"); err != nil {
+			return err
 		}
 	}
 	change, err := archive.Apply(ctx)
 	if err != nil {
 		return err
 	}
-	if change.New {
-		a.say("every writer is held to it now; stored events stay as they are: rea catalog check looks at them")
-	}
 	for _, b := range change.Behind {
 		a.say(fmt.Sprintf("%s of %s cannot be caught up, the first is %s: %s", numbered(b.Rows, "row"), safe(b.Projection), refText(b.First), safe(strings.TrimPrefix(b.Err.Error(), "rea: "))))
 	}
-	return a.printApplied(change, d)
+	if change.New {
+		a.say("every writer is held to it now; stored events stay as they are: rea catalog check looks at them")
+	}
+	return a.printApplied(change, d, len(f.Catalog.StateTables()) > 0)
 }
-
-// notApplied says that nobody was there to confirm, or did not.
-type notApplied string
-
-func (e notApplied) Error() string        { return string(e) }
-func (e notApplied) Is(target error) bool { return target == rea.ErrNotConfirmed }
 
 func (a *app) sayPlan(plan rea.Change, d database) {
 	for _, row := range plan.Removed {
@@ -115,7 +103,7 @@ type projectionRow struct {
 	Action string `json:"action"`
 }
 
-func (a *app) printApplied(change rea.Change, d database) error {
+func (a *app) printApplied(change rea.Change, d database, inline bool) error {
 	rows, behind := []projectionRow{}, 0
 	for _, p := range change.Projections {
 		rows = append(rows, projectionRow{p.Name, p.Action})
@@ -142,6 +130,8 @@ func (a *app) printApplied(change rea.Change, d database) error {
 	case change.New:
 	case len(rows) > 0:
 		text = "applied the projections of catalog %d to %s\n"
+	case inline:
+		text = "this is catalog %d of %s, and the rows of its inline projections are caught up\n"
 	default:
 		text = "nothing to do: this is catalog %d of %s\n"
 	}

@@ -132,8 +132,8 @@ of its events say, laid over one another. Data goes to standard output, everythi
 
 Exit codes: 0 done; 1 could not be done, or not told; 2 wrong usage;
 3 a check found something, or part was left out; 4 refused (conflict, bad payload, a file
-that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log --follow":
-0); a second one ends it at once.`,
+that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log --follow"
+and "rea run": 0); a second one ends it at once.`,
 		Example: `  rea demo                       see what REA does, in two minutes
   rea init                       make ./rea.db
   rea append order 10086 OrderPlaced --data '{"total_amount": 9980}' --actor 42
@@ -163,7 +163,7 @@ that is there...). Ctrl-C ends a command in a consistent state, with 1 ("rea log
 	root.AddCommand(
 		a.initCommand(), a.migrateCommand(),
 		a.appendCommand(), a.importCommand(), a.exportCommand(),
-		a.logCommand(), a.showCommand(), a.catalogCommand(), a.runCommand(), a.projectionCommand(),
+		a.logCommand(), a.showCommand(), a.catalogCommand(), a.runCommand(), a.projectionCommand(), a.waitCommand(),
 		a.demoCommand(), a.versionCommand(),
 	)
 	return root

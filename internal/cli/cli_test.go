@@ -22,7 +22,8 @@ func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	sh := newShell(t, stores[0])
 	for _, command := range []string{
 		"", "init", "migrate", "migrate up", "migrate status", "migrate sql", "migrate uninstall", "append", "import", "export",
-		"log", "show", "catalog", "catalog check", "catalog show", "catalog diagram", "demo", "version", "completion bash",
+		"log", "show", "catalog", "catalog check", "catalog apply", "catalog show", "catalog diagram", "run", "wait", "projection",
+		"projection list", "projection show", "projection rebuild", "projection pause", "projection resume", "projection retry", "projection skip", "projection check", "demo", "version", "completion bash",
 	} {
 		help := sh.must(append(strings.Fields(command), "--help")...)
 		if !strings.Contains(help, "Examples:") && command != "completion bash" {
@@ -282,7 +283,7 @@ func TestDemoTellsTheStory(t *testing.T) {
 	t.Parallel()
 	sh := newShell(t, stores[0])
 	got := strings.ReplaceAll(sh.must("demo", "--no-serve", "--orders", "300", "--dir", "shop"), sh.dir, "DIR")
-	got = now.ReplaceAllString(got, "NOW........................")
+	got = sh.mask(got)
 	golden := filepath.Join("testdata", "demo.golden")
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o666); err != nil {

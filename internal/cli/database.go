@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -107,6 +108,9 @@ type opening struct {
 	page    int          // rea.Config.PageEvents
 	catalog *rea.Catalog // to apply, to run, or to fold by; nil: none
 	logger  *slog.Logger // nil: warnings alone are said
+
+	retryAfter time.Duration // rea.Config.RetryAfter
+	stallAfter int           // rea.Config.StallAfter
 }
 
 // open opens the resolved database.
@@ -119,7 +123,8 @@ func (a *app) open(ctx context.Context, o opening) (*rea.Archive, database, erro
 	if o.logger == nil {
 		o.logger = slog.New(&warnings{app: a})
 	}
-	config := rea.Config{Logger: o.logger, PageEvents: o.page, Catalog: o.catalog, NoSnapshots: true}
+	config := rea.Config{Logger: o.logger, PageEvents: o.page, Catalog: o.catalog, NoSnapshots: true,
+		RetryAfter: o.retryAfter, StallAfter: o.stallAfter}
 	if d.postgres != "" {
 		pool, err := a.connect(ctx, d)
 		if err != nil {

@@ -93,6 +93,9 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.meaning(ctx); err != nil {
 		return err
 	}
+	if err := d.projections(ctx); err != nil {
+		return err
+	}
 	d.farewell()
 	return nil
 }
@@ -254,6 +257,7 @@ func (d *demo) farewell() {
     rea append order %[4]d NoteAdded --data '{"text": "refund promised"}' --actor you
     rea export - --xid %[6]s
     rea log --follow          # and append in another terminal
+    rea run                   # keeps hourly_sales meanwhile
 
 The database is the file %[7]s.
 To be rid of the demo: rm -r %[8]s`,

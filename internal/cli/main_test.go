@@ -5,8 +5,10 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/realtime-event-archive/rea/internal/cli"
@@ -20,7 +22,9 @@ const childEnv = "REA_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
-		os.Exit(cli.Run(context.Background(), os.Args[1:], cli.Env{
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // as cmd/rea does
+		defer stop()
+		os.Exit(cli.Run(ctx, os.Args[1:], cli.Env{
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}))
 	}

@@ -77,6 +77,21 @@ SELECT pg_catalog.has_table_privilege('rea.imports', 'INSERT') AND pg_catalog.ha
 	return missingRight{}
 }
 
+// mayRun is asked before a runner begins, which would try again for ever.
+func (a *app) mayRun(ctx context.Context) error {
+	if a.pool == nil {
+		return nil
+	}
+	const rightsSQL = `
+SELECT pg_catalog.pg_has_role(c.relowner, 'MEMBER')
+FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass('rea.events')`
+	var may bool
+	if err := a.pool.QueryRow(ctx, rightsSQL).Scan(&may); err != nil || may {
+		return nil // what is wrong otherwise is told by what comes next
+	}
+	return missingRight{}
+}
+
 // missingRight is what the server would answer later.
 type missingRight struct{}
 

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,100 +14,174 @@ import (
 
 func (a *app) projectionCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "projection",
-		Short:   "Look at the followed projections",
-		Example: `  rea projection list`,
-		Args:    cobra.ArbitraryArgs,
-		RunE:    group,
+		Use:   "projection",
+		Short: "Look at projections, rebuild, stop, mend and check them",
+		Long: `A projection is a table that is computed from events: rea_views.NAME on PostgreSQL,
+rea_views_NAME on SQLite. The catalog declares it. An inline one is kept in the transaction of
+each append once the catalog is applied; a followed one is kept by "rea run".
+docs/projections.md tells all of it from the beginning.`,
+		Example: `  rea projection list
+  rea projection show hourly_sales
+  rea projection rebuild hourly_sales
+  rea projection check`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
 	}
-	cmd.AddCommand(a.projectionListCommand())
+	cmd.AddCommand(a.projectionListCommand(), a.projectionShowCommand(), a.projectionRebuildCommand(), a.projectionPauseCommand(),
+		a.projectionResumeCommand(), a.projectionRetryCommand(), a.projectionSkipCommand(), a.projectionCheckCommand())
 	return cmd
 }
 
-func (a *app) projectionListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the followed projections: how far each has come, and what keeps it",
-		Long: `List the followed projections that the database or the catalog has: the position that each
-has come to, how many events it lacks, who moved it last and when. For one that does not
-go on: the event that it fails on, how often and since when, and what to type.
+// modeInline and modeFollowed say who keeps a projection: the append's transaction, or a runner.
+const (
+	modeInline   = "inline"
+	modeFollowed = "followed"
+)
 
-LAG is empty where the position is not one of this archive's. Exit code 3 where one does not go on.`,
-		Example: `  rea projection list
-  rea projection list --json`,
-		Args: between(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.projectionList(cmd) },
-	}
+// projection is one of either kind, with where it stands.
+type projection struct {
+	rea.ProjectionStatus
+	mode     string
+	of       string    // the aggregate type of a table of states
+	lagSince time.Time // when the oldest event that it lacks was stored; zero: it lacks none, or it is not known
 }
 
-// projectionLine is a followed projection, in JSON.
-type projectionLine struct {
-	Name           string  `json:"name"`
-	Kind           string  `json:"kind"`
-	Version        int     `json:"version"`
-	State          string  `json:"state"`
-	Position       int64   `json:"position"`
-	Head           int64   `json:"head"`
-	Lag            *int64  `json:"lag"`
-	UpdatedAt      *string `json:"updated_at"`
-	Runner         *string `json:"runner"`
-	FailedPosition *int64  `json:"failed_position"`
-	AggregateType  *string `json:"aggregate_type"` // of the event that it fails on
-	AggregateID    *string `json:"aggregate_id"`
-	Seq            *int64  `json:"seq"`
-	EventType      *string `json:"event_type"`
-	Attempts       int     `json:"attempts"`
-	Error          *string `json:"error"`
-	FailingSince   *string `json:"failing_since"`
-	NextTryAt      *string `json:"next_try_at"`
-	Skipped        int     `json:"skipped"`
-	Trouble        *string `json:"trouble"`
+// stuck reports whether somebody has to look at it.
+func (p projection) stuck() bool {
+	switch p.State {
+	case rea.StateStalled, rea.StateFailing, rea.StateNeedsRebuild:
+		return true
+	}
+	return false
 }
 
-func (a *app) projectionList(cmd *cobra.Command) error {
-	c, err := a.catalog()
+// trouble is why it does not go on, and what to type.
+func (p projection) trouble() string {
+	return strings.TrimPrefix(p.Trouble, "rea: ")
+}
+
+// projections lists all of them by name, after numbering what has committed.
+func (a *app) projections(ctx context.Context, archive *rea.Archive, c *rea.Catalog) (list []projection, err error) {
+	head, err := a.catchUp(ctx, archive)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	archive, _, err := a.open(cmd.Context(), opening{role: "reader", catalog: c})
+	statuses, err := archive.Projections(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer archive.Close()
-	statuses, err := archive.Projections(cmd.Context())
-	if err != nil {
-		return err
-	}
-	if a.table() {
-		err = a.projectionTable(statuses)
-	} else {
-		out := a.list()
-		for _, s := range statuses {
-			if err := out.add(lineOf(s)); err != nil {
-				return err
+	declared := c.Projections()
+	for _, s := range statuses {
+		p := projection{ProjectionStatus: s, mode: modeFollowed}
+		for _, d := range declared {
+			if d.Name == s.Name {
+				p.of = d.Of
 			}
 		}
-		err = out.close()
-	}
-	for _, s := range statuses {
-		if err == nil && s.Trouble != "" && s.State != rea.StatePaused && s.State != rea.StateNew {
-			return partialError{}
+		if lag, known := s.Lag(); known && lag > 0 {
+			for e, err := range archive.Autocommit().History(ctx, rea.Filter{After: s.Position, Limit: 1}) {
+				if err != nil {
+					return nil, err
+				}
+				if p.lagSince = e.CreatedAt; !e.RecordedAt.IsZero() {
+					p.lagSince = e.RecordedAt
+				}
+			}
 		}
+		list = append(list, p)
 	}
-	return err
+	inline, err := archive.InlineProjections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range inline {
+		p := projection{mode: modeInline, of: s.Of}
+		p.Name, p.Kind, p.Version, p.State, p.Trouble, p.Head = s.Name, rea.KindState, s.Version, s.State, s.Trouble, head
+		list = append(list, p)
+	}
+	slices.SortStableFunc(list, func(x, y projection) int { return strings.Compare(x.Name, y.Name) })
+	return list, nil
 }
 
-func lineOf(s rea.ProjectionStatus) projectionLine {
-	line := projectionLine{Name: s.Name, Kind: s.Kind, Version: s.Version, State: s.State, Position: s.Position, Head: s.Head,
-		UpdatedAt: givenTime(s.UpdatedAt), Runner: given(s.Runner), Attempts: s.Failed.Attempts, Error: given(s.Failed.Error),
-		FailingSince: givenTime(s.Failed.Since), NextTryAt: givenTime(s.Failed.NextTry), Skipped: len(s.Skipped), Trouble: given(s.Trouble)}
-	if lag, known := s.Lag(); known {
-		line.Lag = &lag
+// projection finds one by its name.
+func (a *app) projection(ctx context.Context, archive *rea.Archive, c *rea.Catalog, name string) (projection, error) {
+	list, err := a.projections(ctx, archive, c)
+	if err != nil {
+		return projection{}, err
 	}
-	if s.Failed.Position > 0 {
-		line.FailedPosition = &s.Failed.Position
+	for _, p := range list {
+		if p.Name == name {
+			return p, nil
+		}
 	}
-	if e := s.Failing; e != nil {
+	return projection{}, notThere(fmt.Sprintf("there is no projection %s: `rea projection list` has them", fold(name, 60)))
+}
+
+// notThere says that there is nothing of a name.
+type notThere string
+
+func (e notThere) Error() string        { return string(e) }
+func (e notThere) Is(target error) bool { return target == rea.ErrNotFound }
+
+// table is the name of its table in the database.
+func (p projection) table(d database) string {
+	switch {
+	case p.Kind == rea.KindGo:
+		return ""
+	case d.postgres != "":
+		return "rea_views." + p.Name
+	}
+	return "rea_views_" + p.Name
+}
+
+// projectionLine is a projection, in JSON.
+type projectionLine struct {
+	Name           string   `json:"name"`
+	Mode           string   `json:"mode"`
+	Kind           string   `json:"kind"`
+	Of             *string  `json:"of"`
+	Version        int      `json:"version"`
+	Table          *string  `json:"table"`
+	State          string   `json:"state"`
+	Position       *int64   `json:"position"` // null: inline
+	Head           int64    `json:"head"`
+	Lag            *int64   `json:"lag"`       // in events; null: not known, or inline
+	LagSince       *string  `json:"lag_since"` // when the oldest event that it lacks was stored
+	LagSeconds     *float64 `json:"lag_seconds"`
+	UpdatedAt      *string  `json:"updated_at"`
+	Runner         *string  `json:"runner"`
+	FailedPosition *int64   `json:"failed_position"`
+	AggregateType  *string  `json:"aggregate_type"` // of the event that it fails on
+	AggregateID    *string  `json:"aggregate_id"`
+	Seq            *int64   `json:"seq"`
+	EventType      *string  `json:"event_type"`
+	Attempts       int      `json:"attempts"`
+	Error          *string  `json:"error"`
+	FailingSince   *string  `json:"failing_since"`
+	NextTryAt      *string  `json:"next_try_at"`
+	Skipped        int      `json:"skipped"`
+	Trouble        *string  `json:"trouble"`
+}
+
+func (p projection) line(d database) projectionLine {
+	line := projectionLine{Name: p.Name, Mode: p.mode, Kind: p.Kind, Of: given(p.of), Version: p.Version, Table: given(p.table(d)), State: p.State, Head: p.Head,
+		UpdatedAt: givenTime(p.UpdatedAt), Runner: given(p.Runner), Attempts: p.Failed.Attempts, Error: given(p.Failed.Error),
+		FailingSince: givenTime(p.Failed.Since), NextTryAt: givenTime(p.Failed.NextTry), Skipped: len(p.Skipped), Trouble: given(p.trouble())}
+	if p.mode == modeInline {
+		return line
+	}
+	line.Position = &p.Position
+	if lag, known := p.Lag(); known && p.State != rea.StateNeedsRebuild {
+		seconds := 0.0
+		line.Lag, line.LagSeconds = &lag, &seconds
+		if line.LagSince = givenTime(p.lagSince); !p.lagSince.IsZero() {
+			seconds = max(time.Since(p.lagSince), 0).Round(time.Millisecond).Seconds()
+		}
+	}
+	if p.Failed.Position > 0 {
+		line.FailedPosition = &p.Failed.Position
+	}
+	if e := p.Failing; e != nil {
 		line.AggregateType, line.AggregateID, line.Seq, line.EventType = &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type
 	}
 	return line
@@ -118,48 +195,32 @@ func givenTime(t time.Time) *string {
 	return &text
 }
 
-func (a *app) projectionTable(statuses []rea.ProjectionStatus) error {
-	g := a.grid(column{head: "NAME"}, column{head: "KIND"}, column{head: "STATE"}, column{head: "POSITION", right: true}, column{head: "LAG", right: true},
-		column{head: "UPDATED", optional: true}, column{head: "RUNNER", optional: true})
-	for _, s := range statuses {
-		lag := ""
-		if n, known := s.Lag(); known {
-			lag = fmt.Sprint(n)
+// projectionNames completes the names of projections.
+func (a *app) projectionNames(followed, inline, several bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		c, err := a.catalog()
+		if err != nil || len(args) > 0 && !several {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		updated := ""
-		if t := givenTime(s.UpdatedAt); t != nil {
-			updated = *t
+		for _, p := range c.Projections() {
+			if (p.Inline && inline || !p.Inline && followed) && !slices.Contains(args, p.Name) {
+				names = append(names, p.Name)
+			}
 		}
-		if err := g.add(safe(s.Name), s.Kind, s.State, fmt.Sprint(s.Position), lag, updated, fold(s.Runner, 40)); err != nil {
-			return err
-		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	if err := g.flush(); err != nil {
-		return err
-	}
-	for _, s := range statuses {
-		if err := a.projectionTrouble(s); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// projectionTrouble says below the table why a projection does not go on.
-func (a *app) projectionTrouble(s rea.ProjectionStatus) error {
-	if s.Trouble == "" {
-		return nil
+// withProjections opens the archive with the catalog.
+func (a *app) withProjections(ctx context.Context, role string, do func(*rea.Archive, *rea.Catalog, database) error) error {
+	c, err := a.catalog()
+	if err != nil {
+		return err
 	}
-	text := fmt.Sprintf("\n%s: %s\n", safe(s.Name), safe(s.Trouble))
-	if e := s.Failing; e != nil {
-		text += fmt.Sprintf("  event     %s seq %d, %s, position %d\n", refText(e.Aggregate), e.Seq, fold(e.Type, 60), e.Position)
+	archive, d, err := a.open(ctx, opening{role: role, catalog: c})
+	if err != nil {
+		return err
 	}
-	if s.Failed.Attempts > 0 {
-		text += fmt.Sprintf("  attempts  %d since %s\n  error     %s\n", s.Failed.Attempts, rea.FormatTime(s.Failed.Since), fold(s.Failed.Error, 500))
-	}
-	if !s.Failed.NextTry.IsZero() {
-		text += fmt.Sprintf("  next try  %s\n", rea.FormatTime(s.Failed.NextTry))
-	}
-	_, err := fmt.Fprint(a.env.Stdout, text)
-	return err
+	defer archive.Close()
+	return do(archive, c, d)
 }

@@ -75,6 +75,9 @@ func classify(ctx context.Context, err error) (code string, exit int) {
 	if errors.As(err, &usage) {
 		return "usage", exitUsage
 	}
+	if errors.As(err, new(*stuckError)) {
+		return "stuck", exitPartial
+	}
 	switch code = rea.Code(err); code {
 	case "":
 	case "unknown_type":
@@ -82,7 +85,7 @@ func classify(ctx context.Context, err error) (code string, exit int) {
 			return code, exitFailed // a stored event is not refused, its state cannot be told
 		}
 		return code, exitRefused
-	case "no_schema", "not_found", "no_such_seq", "retry", "read_only":
+	case "no_schema", "not_found", "no_such_seq", "retry", "read_only", "needs_rebuild":
 		return code, exitFailed
 	default:
 		return code, exitRefused
@@ -98,7 +101,7 @@ func classify(ctx context.Context, err error) (code string, exit int) {
 		return "connection", exitFailed
 	case errors.As(err, new(*permissionError)):
 		return "permission", exitFailed
-	case errors.As(err, new(*refusedError)):
+	case errors.As(err, new(*refusedError)), errors.As(err, new(*rea.DependentsError)):
 		return "refused", exitRefused
 	case errors.Is(err, transfer.ErrBusy):
 		return "busy", exitFailed
@@ -147,6 +150,8 @@ func errorFields(err error) []field {
 		unread    *rea.UnknownTypeError
 		upcast    *rea.UpcastError
 		value     *rea.ProjectionError
+		views     *rea.DependentsError
+		stuck     *stuckError
 		wrong     *catalog.Error
 	)
 	switch {
@@ -194,6 +199,10 @@ func errorFields(err error) []field {
 	case errors.As(err, &value):
 		return append(refFields(value.Aggregate), field{"projection", value.Projection}, field{"table", value.Table}, field{"column", value.Column},
 			field{"column_type", value.Type}, field{"event_type", value.Event}, field{"seq", value.Seq})
+	case errors.As(err, &views):
+		return []field{{"projection", views.Projection}, {"dependents", views.Dependents}}
+	case errors.As(err, &stuck):
+		return []field{{"projection", stuck.p.Name}, {"state", stuck.p.State}, {"position", stuck.p.Position}}
 	case errors.As(err, &wrong):
 		return []field{{"problems", wrong.Problems}}
 	}

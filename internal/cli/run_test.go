@@ -49,6 +49,16 @@ func (sh *shell) value(sqliteQuery, postgresQuery string) (value int) {
 	return value
 }
 
+// exec runs a statement by hand, beside rea, with the tables' names of SQLite.
+func (sh *shell) exec(statement string) {
+	sh.t.Helper()
+	if sh.store.name == "sqlite" {
+		sh.value(statement+" RETURNING 1", "")
+		return
+	}
+	sh.value("", strings.NewReplacer("rea_views_", "rea_views.", "rea_projections", "rea.projections").Replace(statement)+" RETURNING 1")
+}
+
 func (sh *shell) sales() int {
 	const query = "SELECT coalesce(sum(CAST(amount AS BIGINT)), 0) FROM "
 	return sh.value(query+"rea_views_hourly_sales", query+"rea_views.hourly_sales")

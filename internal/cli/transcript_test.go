@@ -14,6 +14,7 @@ import (
 //	# a comment
 //	$ rea log order 10086 < FILE > FILE
 //
+// or "$ sql UPDATE rea_views_NAME ..." for a statement by hand, with the tables' names of SQLite,
 // each with what follows: the standard output, lines of the standard error behind "! ", and "[exit N]" where N
 // is not 0. "# sqlite only" on the first line keeps a transcript from other stores, "# no database" sets no
 // REA_DATABASE_URL. -update writes what the commands print now.
@@ -68,6 +69,9 @@ func (sh *shell) play(text string) string {
 		switch {
 		case strings.HasPrefix(line, "$ rea"):
 			out.WriteString(line + sh.line(strings.TrimSpace(strings.TrimPrefix(line, "$ rea"))))
+		case strings.HasPrefix(line, "$ sql "):
+			out.WriteString(line)
+			sh.exec(strings.TrimPrefix(line, "$ sql "))
 		case strings.HasPrefix(line, "#"):
 			out.WriteString(line)
 		case line == "\n" && !strings.HasSuffix(out.String(), "\n\n"):
@@ -118,6 +122,8 @@ var (
 	now  = regexp.MustCompile(`20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
 	xid  = regexp.MustCompile(`"xid":"\d+"`)
 	user = regexp.MustCompile(`"db_user":(null|"[^"]*")`)
+	pid  = regexp.MustCompile(`[^ "]+ pid \d+`)
+	lags = regexp.MustCompile(`"lag_seconds":[0-9.]+`)
 )
 
 // mask hides what differs between two runs, or between two stores.
@@ -128,6 +134,9 @@ func (sh *shell) mask(text string) string {
 	text = strings.ReplaceAll(text, sh.dir, "DIR")
 	text = now.ReplaceAllString(text, "NOW........................")
 	text = xid.ReplaceAllString(text, `"xid":"N"`)
+	text = pid.ReplaceAllString(text, "HOST pid N")
+	text = lags.ReplaceAllString(text, `"lag_seconds":N`)
+	text = strings.ReplaceAll(text, "rea_views.", "rea_views_")
 	return user.ReplaceAllString(text, `"db_user":USER`)
 }
 

@@ -55,6 +55,10 @@ func flagError(cmd *cobra.Command, err error) error {
 			wanted = "a whole number"
 		case positionType:
 			wanted = "a position, which is a whole number, or head"
+		case "duration":
+			wanted = "a time such as 30s"
+		case "lag":
+			wanted = "a number of events such as 1000, or a time such as 30s"
 		case "bool":
 			wanted = "true or false"
 		}

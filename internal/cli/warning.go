@@ -5,12 +5,15 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/realtime-event-archive/rea"
 )
 
 // warnings writes what the libraries log as lines for people.
 type warnings struct {
 	app   *app
 	talks bool // it says what goes well, too
+	timed bool // with the time
 	attrs []slog.Attr
 }
 
@@ -33,12 +36,16 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn {
 		kind = ""
 	}
-	w.app.say(kind + safe(oneLine.Replace(w.app.withoutSecrets(text))))
+	line := kind + safe(oneLine.Replace(w.app.withoutSecrets(text)))
+	if w.timed {
+		line = rea.FormatTime(r.Time) + " " + line
+	}
+	w.app.say(line)
 	return nil
 }
 
 func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &warnings{w.app, w.talks, slices.Concat(w.attrs, attrs)}
+	return &warnings{w.app, w.talks, w.timed, slices.Concat(w.attrs, attrs)}
 }
 
 func (w *warnings) WithGroup(string) slog.Handler { return w }

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// changing opens the archive, finds the followed projection, lets change do something, and prints what it says, or
+// the projection as it stands then.
+func (a *app) changing(cmd *cobra.Command, name string, change func(context.Context, *rea.Archive, projection) (said string, err error)) error {
+	ctx := cmd.Context()
+	return a.withProjections(ctx, "owner", func(archive *rea.Archive, c *rea.Catalog, d database) error {
+		p, err := a.projection(ctx, archive, c, name)
+		switch {
+		case err != nil:
+			return err
+		case p.mode == modeInline:
+			return &refusedError{fmt.Sprintf("%s is inline: appends keep it, and nobody runs it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
+		}
+		said, err := change(ctx, archive, p)
+		if err != nil {
+			return err
+		}
+		if a.table() {
+			_, err := fmt.Fprintln(a.env.Stdout, said)
+			return err
+		}
+		if p, err = a.projection(ctx, archive, c, name); err != nil {
+			return err
+		}
+		return a.object(p.line(d))
+	})
+}
+
+func (a *app) projectionPauseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pause NAME",
+		Short: "Let nobody move a projection, until it is resumed",
+		Long: `Let nobody move a followed projection until "rea projection resume": its table stays as it
+is, and the other projections go on. It waits for the page that is being applied.`,
+		Example:           `  rea projection pause hourly_sales`,
+		Args:              between(1, 1),
+		ValidArgsFunction: a.projectionNames(true, false, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+				if p.State == rea.StatePaused {
+					return fmt.Sprintf("%s is paused already, at position %d", safe(p.Name), p.Position), nil
+				}
+				return fmt.Sprintf("paused %s at position %d", safe(p.Name), p.Position), archive.PauseProjection(ctx, p.Name)
+			})
+		},
+	}
+}
+
+func (a *app) projectionResumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "resume NAME",
+		Short:             "Let a paused projection go on",
+		Long:              `Let a projection that was paused go on, wherever "rea run" keeps it.`,
+		Example:           `  rea projection resume hourly_sales`,
+		Args:              between(1, 1),
+		ValidArgsFunction: a.projectionNames(true, false, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+				if p.State != rea.StatePaused {
+					return fmt.Sprintf("%s is not paused: nothing to do", safe(p.Name)), nil
+				}
+				return fmt.Sprintf("%s goes on after position %d", safe(p.Name), p.Position), archive.ResumeProjection(ctx, p.Name)
+			})
+		},
+	}
+}
+
+func (a *app) projectionRetryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "retry NAME",
+		Short: "Let a projection that fails or is stalled try its event again at once",
+		Long: `Let a followed projection that fails or is stalled try its event again at once, wherever
+"rea run" keeps it: after mending what "rea projection list" says. Whoever runs it has to be
+started anew where the catalog was changed.`,
+		Example:           `  rea projection retry hourly_sales`,
+		Args:              between(1, 1),
+		ValidArgsFunction: a.projectionNames(true, false, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+				if p.Failed.Attempts == 0 || p.State == rea.StatePaused {
+					return fmt.Sprintf("%s does not fail: nothing to do", safe(p.Name)), nil
+				}
+				return fmt.Sprintf("%s tries again: %s", safe(p.Name), failingText(p)), archive.RetryProjection(ctx, p.Name)
+			})
+		},
+	}
+}
+
+func (a *app) projectionSkipCommand() *cobra.Command {
+	var position int64
+	var actor string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "skip NAME --position N",
+		Short: "Make a projection leave out the event that it fails on, for good",
+		Long: `Make a followed projection leave out the event that it fails on, which --position names. It is
+recorded with the error and with --actor; rebuilds and checks leave it out too. The event itself
+stays in the archive.
+
+It asks on a terminal; elsewhere --yes confirms (exit code 4 without).`,
+		Example: `  rea projection skip hourly_sales --position 4711
+  rea projection skip hourly_sales --position 4711 --actor ada --yes`,
+		Args:              between(1, 1),
+		ValidArgsFunction: a.projectionNames(true, false, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if position < 1 {
+				return usagef("--position says which event to leave out: `rea projection list` names the one that the projection fails on")
+			}
+			if actor == "" {
+				if u, err := user.Current(); err == nil {
+					actor = u.Username
+				}
+			}
+			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+				switch {
+				case p.Failed.Position == 0:
+					return "", &refusedError{safe(p.Name) + " does not fail: there is nothing to leave out"}
+				case p.Failed.Position != position:
+					return "", &refusedError{fmt.Sprintf("%s does not fail on position %d, but on %d: only that one can be left out", safe(p.Name), position, p.Failed.Position)}
+				}
+				a.say(fmt.Sprintf("to be left out of %s for good: %s", safe(p.Name), failingText(p)))
+				if err := a.confirm(ctx, yes, "leave it out", "left out"); err != nil {
+					return "", err
+				}
+				return fmt.Sprintf("%s leaves out position %d", safe(p.Name), position), archive.SkipEvent(ctx, p.Name, position, actor)
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&position, "position", 0, "position of the event that it fails on")
+	cmd.Flags().StringVar(&actor, "actor", "", "who decides so (the login of the system)")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
