@@ -63,7 +63,7 @@ func (a *Archive) CheckProjection(ctx context.Context, name string, report func(
 		i := slices.IndexFunc(list, func(p ProjectionOffset) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			return fmt.Errorf("rea: %w: the database has no followed projection %s", ErrNotFound, clip(name))
+			return fmt.Errorf("%w: the database has no followed projection %s", ErrNotFound, clip(name))
 		case list[i].Fingerprint != f.Fingerprint:
 			return &StaleError{Projection: name, Applied: list[i].Version, Declared: f.Version}
 		}

@@ -105,7 +105,7 @@ func (a *Archive) named(name string) (Followed, error) {
 			return f, nil
 		}
 	}
-	return Followed{}, fmt.Errorf("rea: %w: no followed projection %s is declared", ErrNotFound, clip(name))
+	return Followed{}, fmt.Errorf("%w: no followed projection %s is declared", ErrNotFound, clip(name))
 }
 
 func fingerprint(text string) string {

@@ -136,7 +136,7 @@ func (a *Archive) setProjection(ctx context.Context, name, state string) error {
 func (a *Archive) SkipEvent(ctx context.Context, name string, position int64, by string) error {
 	return a.claimed(ctx, name, func(session OwnSession, at ProjectionOffset) error {
 		if at.Failed.Position != position || position == 0 {
-			return fmt.Errorf("rea: %w: the projection %s does not fail on position %d", ErrConflict, clip(name), position)
+			return fmt.Errorf("%w: the projection %s does not fail on position %d", ErrNotFound, clip(name), position)
 		}
 		return session.SkipEvent(ctx, name, Skipped{Position: position, Error: at.Failed.Error, By: by})
 	})
@@ -153,13 +153,14 @@ func (a *Archive) claimed(ctx context.Context, name string, fn func(OwnSession, 
 			return err
 		}
 		if at.Name == "" {
-			return fmt.Errorf("rea: %w: the database has no followed projection %s", ErrNotFound, clip(name))
+			return fmt.Errorf("%w: the database has no followed projection %s", ErrNotFound, clip(name))
 		}
 		return fn(session, at)
 	})
 }
 
-// WaitFor returns when a projection has come to a position. Somebody must run it (Run).
+// WaitFor returns when a projection has come to a position. Somebody must run it (Run). A name that is neither declared
+// nor in the database is ErrNotFound.
 func (a *Archive) WaitFor(ctx context.Context, name string, position int64) error {
 	return a.wait(ctx, name, func(context.Context) (int64, error) { return position, nil })
 }
@@ -178,6 +179,7 @@ func (a *Archive) WaitForEvent(ctx context.Context, name string, eventID int64) 
 // wait polls; wanted gives 0 for what has no position yet.
 func (a *Archive) wait(ctx context.Context, name string, wanted func(context.Context) (int64, error)) error {
 	idle := idling{most: a.config.PollEvery}
+	_, undeclared := a.named(name)
 	for {
 		position, err := wanted(ctx)
 		if err != nil {
@@ -187,10 +189,12 @@ func (a *Archive) wait(ctx context.Context, name string, wanted func(context.Con
 		if err != nil {
 			return err
 		}
-		for _, p := range list {
-			if p.Name == name && position > 0 && p.Position >= position {
-				return nil
-			}
+		at := slices.IndexFunc(list, func(p ProjectionOffset) bool { return p.Name == name })
+		switch {
+		case at >= 0 && position > 0 && list[at].Position >= position:
+			return nil
+		case at < 0 && undeclared != nil: // nobody will ever make it
+			return undeclared
 		}
 		if !pause(ctx, idle.next(false)) {
 			return fmt.Errorf("rea: wait for the projection %s: %w", clip(name), ctx.Err())
