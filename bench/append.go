@@ -24,11 +24,7 @@ SELECT id, seq, status, duplicate FROM rea.append($1, $2::text, $3, $4, expect =
 // so they check what the limit only hopes; one of them carries an idempotency key, which the limit has no match for.
 // The second half does the same between the user's own BEGIN and COMMIT: three round trips on either side.
 func (b *bench) appends(ctx context.Context, n int) error {
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, n)
+	d, c, err := b.open(ctx, n)
 	if err != nil {
 		return err
 	}

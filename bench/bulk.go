@@ -18,11 +18,7 @@ var leanColumns = []string{"aggregate_type", "aggregate_id", "event_type", "seq"
 // is a COPY (binary, pgx.CopyFrom) of the same 1,000 rows into the lean table, one transaction each.
 func (b *bench) batch(ctx context.Context) error {
 	const size = 1_000
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, 1)
+	d, c, err := b.open(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -56,11 +52,7 @@ func (b *bench) batch(ctx context.Context) error {
 // checked, stored and committed. The limit is a COPY of the same rows, seqs computed, into the lean table.
 func (b *bench) imports(ctx context.Context) error {
 	const size = 5_000
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, 1)
+	d, c, err := b.open(ctx, 1)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,16 @@ SELECT aggregate_type, aggregate_id::bigint, event_type, seq, payload, actor_id:
 	return d, err
 }
 
+// open gives the database of database, and n clients of it.
+func (b *bench) open(ctx context.Context, n int) (*database, *clients, error) {
+	d, err := b.database(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := b.server.connect(ctx, d.name, n)
+	return d, c, err
+}
+
 func (b *bench) newDatabase(ctx context.Context) (*database, error) {
 	name, err := b.server.create(ctx, "")
 	if err != nil {

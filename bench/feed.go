@@ -23,11 +23,7 @@ const pollEvery = 25 * time.Millisecond
 // sequencer, having called the pass, has read the event's position. It is also taken while another transaction stays
 // open that has appended, or that has written to a table of the application.
 func (b *bench) feed(ctx context.Context, n int) error {
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, n)
+	d, c, err := b.open(ctx, n)
 	if err != nil {
 		return err
 	}

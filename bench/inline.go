@@ -40,11 +40,7 @@ const (
 // inline measures an append that keeps an inline projection, in one transaction. The limit keeps the row alone: an UPDATE
 // by its key for each event, an INSERT for the first. The second half does the same between the user's own BEGIN and COMMIT.
 func (b *bench) inline(ctx context.Context, n int) error {
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, n)
+	d, c, err := b.open(ctx, n)
 	if err != nil {
 		return err
 	}

@@ -17,11 +17,7 @@ import (
 // and as far back as it is in the middle between two. The limit drains the rows of the order by seq through
 // pgx, the five columns that any fold needs, and does nothing with them.
 func (b *bench) load(ctx context.Context, n int) error {
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, 1)
+	d, c, err := b.open(ctx, 1)
 	if err != nil {
 		return err
 	}

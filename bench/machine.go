@@ -12,11 +12,7 @@ import (
 
 // machines measures what the state machine costs: the same appends to a type with one, and to a type without.
 func (b *bench) machines(ctx context.Context, n int) error {
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, n)
+	d, c, err := b.open(ctx, n)
 	if err != nil {
 		return err
 	}

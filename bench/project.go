@@ -140,11 +140,7 @@ func (b *bench) project(ctx context.Context) error {
 // projected measures what a runner with the two projections costs the appenders, and how soon after its commit an event is in
 // both tables: until the later of the two offsets, which is looked at every two milliseconds, has come to it.
 func (b *bench) projected(ctx context.Context, n int) error {
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, n)
+	d, c, err := b.open(ctx, n)
 	if err != nil {
 		return err
 	}

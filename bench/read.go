@@ -16,11 +16,7 @@ import (
 // from a random one on, the same columns but for the position, through pgx into the same struct.
 func (b *bench) page(ctx context.Context) error {
 	const size = 5_000
-	d, err := b.database(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := b.server.connect(ctx, d.name, 1)
+	_, c, err := b.open(ctx, 1)
 	if err != nil {
 		return err
 	}
