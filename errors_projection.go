@@ -25,7 +25,7 @@ func (e *ProjectionError) Error() string {
 		return fmt.Sprintf("rea: append to %s: the inline function %s refuses seq %d (%s): %s", e.Aggregate, clip(e.Projection), e.Seq, clip(e.Event), e.Err)
 	}
 	if e.Table == "" {
-		return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of the projection %s cannot take what %s says: give the column another type in the catalog",
+		return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of the projection %s cannot take what %s says: declare it otherwise in the catalog",
 			e.Aggregate, e.Seq, clip(e.Column), e.Type, clip(e.Projection), clip(e.Event))
 	}
 	return fmt.Sprintf("rea: %s seq %d: the column %s (%s) of the projection %s cannot take what %s says: give the event another value, or the column another type in the catalog",

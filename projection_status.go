@@ -104,7 +104,8 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 		s.Trouble = fmt.Sprintf("somebody has paused it: `rea projection resume %s`", clip(s.Name))
 	case s.Failed.Attempts > 0:
 		s.State = StateFailing
-		s.Trouble = fmt.Sprintf("it fails on position %d and is tried again: `rea projection retry %s` does so at once", s.Failed.Position, clip(s.Name))
+		s.Trouble = fmt.Sprintf("it fails on position %d and is tried again: `rea projection retry %s` does so at once; to leave the event out for good, `rea projection skip %[2]s --position %[1]d`",
+			s.Failed.Position, clip(s.Name))
 	}
 	return nil
 }

@@ -90,6 +90,12 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 			return &refusedError{name + " is inline: appends keep it, and nobody has to run it"}
 		}
 	}
+	if c == nil {
+		if slices.ContainsFunc(list, func(p projection) bool { return p.mode == modeFollowed }) {
+			return usagef("no catalog, and the database has followed projections: name it with --catalog FILE, set REA_CATALOG, or make ./%s", localCatalog)
+		}
+		a.say("no catalog (--catalog FILE, REA_CATALOG, ./" + localCatalog + "): the feed alone is kept")
+	}
 	if err := a.mayRun(ctx); err != nil && len(kept) > 0 {
 		return err
 	}
