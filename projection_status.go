@@ -160,8 +160,8 @@ func (a *Archive) claimed(ctx context.Context, name string, fn func(OwnSession, 
 	})
 }
 
-// WaitFor returns when a projection has come to a position. Somebody must run it (Run). A name that is neither declared
-// nor in the database is ErrNotFound.
+// WaitFor returns when a projection has come to a position. Somebody must run it (Run). Where the program declares
+// projections, a name that is neither among them nor in the database is ErrNotFound.
 func (a *Archive) WaitFor(ctx context.Context, name string, position int64) error {
 	return a.wait(ctx, name, func(context.Context) (int64, error) { return position, nil })
 }
@@ -181,6 +181,9 @@ func (a *Archive) WaitForEvent(ctx context.Context, name string, eventID int64) 
 func (a *Archive) wait(ctx context.Context, name string, wanted func(context.Context) (int64, error)) error {
 	idle := idling{most: a.config.PollEvery}
 	_, undeclared := a.named(name)
+	if list, err := a.followed(); err == nil && len(list) == 0 {
+		undeclared = nil // this program does not know what others declare
+	}
 	for {
 		position, err := wanted(ctx)
 		if err != nil {
