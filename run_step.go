@@ -87,6 +87,9 @@ func (f *follower) look(ctx context.Context) (moved int, err error) {
 	return f.step(ctx)
 }
 
+// commitLimit is how long a commit may still take once the runner is to stop. Shorter than what a service manager waits.
+const commitLimit = 5 * time.Second
+
 // step reads a page, applies it, and moves the offset, in one transaction.
 func (f *follower) step(ctx context.Context) (moved int, err error) {
 	session, err := f.archive.store.Begin(ctx)
@@ -138,7 +141,11 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
 		return 0, cmp.Or(err, errElsewhere)
 	}
-	if err := session.Commit(ctx); err != nil {
+	// Not interrupted: whoever has stopped the runner finds what it has done, and nothing comes after.
+	ending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitLimit, cancel) })()
+	if err := session.Commit(ending); err != nil {
 		if !f.passing(err) {
 			err = failed(at, page, f.trying, err)
 		}
