@@ -62,7 +62,7 @@ func Run(t *testing.T, d *Door) {
 		numbers, texts, sizes, names, imports, progress, moments, snapshots, answers, migrations, crashes, model, machines, machineModels, versions,
 		functions, functionsLent, functionSnapshots, followed, followedFailing, followedRebuilds, followedShapes, inline, inlineChanges, inlineStatuses, inlineRaces, inlineModels)
 	if d.Concurrent {
-		clauses = slices.Concat(clauses, sequenceRaces, orderRaces, followedRaces)
+		clauses = slices.Concat(clauses, sequenceRaces, orderRaces, followedRaces, functionRaces)
 	}
 	for _, c := range clauses {
 		t.Run(c.name, func(t *testing.T) {

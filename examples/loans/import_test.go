@@ -46,9 +46,6 @@ func (sh shell) must(args ...string) string {
 // The catalog is applied first, so that the database itself holds each line to the machine.
 func TestTheWholeFileGoesThroughTheMachine(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("imports 262,200 events")
-	}
 	lines := read(t)
 	file, err := filepath.Abs(data(t))
 	if err != nil {

@@ -117,7 +117,8 @@ BEGIN
 END
 $$;
 
--- The only way in that decides: Go, SQL, the command line are shells over it. It refuses by returning one row with
+-- What SQL, the command line and Go append by, but for one event in a transaction of its own, which Go inserts and asks here
+-- only why that stored nothing. It refuses by returning one row with
 -- `refused`, so that the caller's transaction goes on; no savepoint, which would burn a subtransaction per append.
 -- The first row goes in with DO NOTHING (no target: a racer may hit either unique index); once it is ours the rest
 -- cannot conflict. A lost race is looked at again with a new snapshot.

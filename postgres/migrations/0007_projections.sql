@@ -109,21 +109,3 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.hand_over_views() FROM PUBLIC;
-
--- What is new belongs to whom the rest belongs to, and may be read by who reads the rest.
-DO $$
-DECLARE
-    keeper name := (SELECT a.rolname FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner WHERE c.oid = 'rea.events'::regclass);
-    o record;
-BEGIN
-    FOR o IN SELECT k.role_name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
-        EXECUTE format('GRANT SELECT ON rea.projections TO %I', o.role_name);
-    END LOOP;
-    PERFORM rea.hand_over_views();
-    FOR o IN SELECT p.oid::regprocedure AS name FROM pg_proc p JOIN pg_roles a ON a.oid = p.proowner
-             WHERE p.pronamespace = 'rea'::regnamespace AND a.rolname <> keeper LOOP
-        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', o.name, keeper);
-    END LOOP;
-    EXECUTE format('ALTER TABLE rea.projections OWNER TO %I', keeper);
-END
-$$;

@@ -33,16 +33,3 @@ SELECT p.name AS projection_name, p.position AS last_processed_seq, p.updated_at
 FROM rea.projections p
 WHERE p.mode = 'followed';
 COMMENT ON VIEW rea.projection_offsets IS 'the position up to which each followed projection has come';
-
-DO $$
-DECLARE
-    keeper name := (SELECT a.rolname FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner WHERE c.oid = 'rea.events'::regclass);
-    o record;
-BEGIN
-    FOR o IN SELECT k.role_name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
-        EXECUTE format('GRANT SELECT ON rea.rebuilds, rea.projection_offsets TO %I', o.role_name);
-    END LOOP;
-    EXECUTE format('ALTER TABLE rea.rebuilds OWNER TO %I', keeper);
-    EXECUTE format('ALTER VIEW rea.projection_offsets OWNER TO %I', keeper);
-END
-$$;
