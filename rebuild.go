@@ -71,18 +71,20 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 	if err != nil {
 		return err
 	}
+	feed := a.feedReader(f)
+	defer feed.close()
 	for tries := 1; ; {
 		head, err := a.CatchUp(ctx)
 		if err != nil {
 			return err
 		}
 		for at, there := int64(0), true; at < head; {
-			if at, there, err = a.rebuildPage(ctx, f); err != nil || !there {
+			if at, there, err = a.rebuildPage(ctx, f, feed); err != nil || !there {
 				return err // another process has finished
 			}
 			progress(RebuildProgress{Position: at, Head: max(head, at)})
 		}
-		err = a.finishRebuild(ctx, f, progress)
+		err = a.finishRebuild(ctx, f, feed, progress)
 		if !errors.Is(err, ErrRetry) || tries >= 10*a.config.Attempts {
 			return err
 		}
@@ -94,7 +96,8 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 }
 
 // rebuildPage fills one page in. there is false where nobody rebuilds any more.
-func (a *Archive) rebuildPage(ctx context.Context, f Followed) (at int64, there bool, err error) {
+func (a *Archive) rebuildPage(ctx context.Context, f Followed, feed *feedReader) (at int64, there bool, err error) {
+	feed.wait()
 	err = a.own(ctx, func(session OwnSession) (err error) {
 		var from Offset
 		if from, there, err = session.ClaimRebuild(ctx, f); err != nil || !there {
@@ -104,18 +107,18 @@ func (a *Archive) rebuildPage(ctx context.Context, f Followed) (at int64, there 
 		if err != nil {
 			return err
 		}
-		at, err = a.rebuildOn(ctx, session, f, from, skipped)
+		at, err = a.rebuildOn(ctx, session, f, feed, from, skipped)
 		return err
 	})
 	return at, there, err
 }
 
 // rebuildOn fills one page in, in a transaction that has claimed the rebuild. At the head it does nothing.
-func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed, from Offset, skipped map[int64]bool) (at int64, err error) {
+func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed, feed *feedReader, from Offset, skipped map[int64]bool) (at int64, err error) {
 	if err := checkOffset(ctx, session, f.Name, from); err != nil {
 		return 0, err
 	}
-	page, to, err := session.FollowPage(ctx, a.filter(f), from, a.config.runEvents)
+	page, to, err := feed.read(ctx, session, from, a.pageOf(f))
 	if err != nil || to == from {
 		return from.Position, err
 	}
@@ -136,7 +139,7 @@ func skippedBy(ctx context.Context, session OwnSession, name string) (map[int64]
 }
 
 // finishRebuild keeps runners away, fills in what is left, and switches.
-func (a *Archive) finishRebuild(ctx context.Context, f Followed, progress func(RebuildProgress)) error {
+func (a *Archive) finishRebuild(ctx context.Context, f Followed, feed *feedReader, progress func(RebuildProgress)) error {
 	at := int64(0)
 	err := a.own(ctx, func(session OwnSession) error {
 		live, _, err := session.ClaimProjection(ctx, f.Name, true)
@@ -148,7 +151,7 @@ func (a *Archive) finishRebuild(ctx context.Context, f Followed, progress func(R
 			if err != nil || !there {
 				return err
 			}
-			if at, err = a.rebuildOn(ctx, session, f, from, live.skips()); err != nil {
+			if at, err = a.rebuildOn(ctx, session, f, feed, from, live.skips()); err != nil {
 				return err
 			}
 			if at == from.Position {
