@@ -114,6 +114,18 @@ func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside
 		}
 	}
 	saved := 0
+	if s.follows { // nobody else adds rows
+		var added []rea.StateRow
+		added, rows = split(rows)
+		err := s.copyRows(ctx, x, beside, added)
+		if sqlState(err) == "23505" {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, mapError(doing, err)
+		}
+		saved = len(added)
+	}
 	for len(rows) > 0 {
 		var list [][]any
 		for size := 0; len(list) < len(rows) && size < saveBytes; {
