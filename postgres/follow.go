@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -11,7 +12,10 @@ import (
 const offsetsSQL = `
 SELECT p.name, p.kind, p.version, p.fingerprint, p.position, p.event_id, p.updated_at, coalesce(p.runner, ''), p.state,
        coalesce(p.next_try_at > clock_timestamp(), false), p.attempts, coalesce(p.failed_position, 0), coalesce(p.error, ''),
-       p.failing_since, p.next_try_at, p.skipped::text
+       p.failing_since, p.next_try_at, p.skipped::text,
+       coalesce((SELECT jsonb_build_object('version', r.version, 'fingerprint', r.fingerprint, 'position', r.position,
+                     'failed_position', r.failed_position, 'error', r.error, 'skipped', r.skipped)::text
+                 FROM rea.rebuilds r WHERE r.name = p.name), 'null')
 FROM rea.projections p
 WHERE p.mode = 'followed'`
 
@@ -19,14 +23,15 @@ func (s *session) offsets(ctx context.Context, doing, query string, args ...any)
 	var (
 		p                rea.ProjectionOffset
 		failing, nextTry *time.Time
-		skipped          string
+		skipped, rebuild string
 	)
 	err = each(ctx, s.db, func() error {
-		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped = p.UpdatedAt.UTC(), orZero(failing), orZero(nextTry), nil
+		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped, p.Rebuild = p.UpdatedAt.UTC(), orZero(failing), orZero(nextTry), nil, nil
 		list = append(list, p)
-		return json.Unmarshal([]byte(skipped), &list[len(list)-1].Skipped)
+		at := &list[len(list)-1]
+		return errors.Join(json.Unmarshal([]byte(skipped), &at.Skipped), json.Unmarshal([]byte(rebuild), &at.Rebuild))
 	}, []any{&p.Name, &p.Kind, &p.Version, &p.Fingerprint, &p.Offset.Position, &p.Offset.EventID, &p.UpdatedAt, &p.Runner, &p.State,
-		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped}, query, args...)
+		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped, &rebuild}, query, args...)
 	return list, mapError(doing, err)
 }
 
