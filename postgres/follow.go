@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -52,9 +53,21 @@ func (s *session) EventAt(ctx context.Context, position int64) (id int64, err er
 }
 
 func (s *session) PositionOf(ctx context.Context, eventID int64) (position int64, err error) {
-	err = s.one(ctx, &position, `SELECT f.position FROM rea.feed f WHERE f.event_id = $1`, eventID)
-	return position, mapError("read a position", err)
+	var found *int64
+	err = s.one(ctx, &found, positionOfSQL, eventID)
+	switch {
+	case err != nil:
+		return 0, mapError("read a position", err)
+	case found == nil:
+		return 0, fmt.Errorf("%w: there is no event with the id %d, or it has not committed", rea.ErrNotFound, eventID)
+	}
+	return *found, nil
 }
+
+// positionOfSQL goes by feed_event_id_key and events_pkey.
+const positionOfSQL = `
+SELECT coalesce((SELECT f.position FROM rea.feed f WHERE f.event_id = $1),
+                CASE WHEN pg_is_in_recovery() OR EXISTS (SELECT FROM rea.events e WHERE e.id = $1) THEN 0 END)`
 
 // followSQL makes the transaction act as the owner of the archive, and frees what it holds within 15 seconds of its program's
 // death, whether the connection says so or not. A new table without statistics is not read as a whole for a page of rows.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -54,7 +55,11 @@ func (s *session) EventAt(ctx context.Context, position int64) (id int64, err er
 }
 
 func (s *session) PositionOf(ctx context.Context, eventID int64) (int64, error) {
-	return s.EventAt(ctx, eventID)
+	position, err := s.EventAt(ctx, eventID)
+	if err == nil && position == 0 {
+		err = fmt.Errorf("%w: there is no event with the id %d, or it has not committed", rea.ErrNotFound, eventID)
+	}
+	return position, err
 }
 
 // ClaimProjection: this transaction has the file's write lock.
