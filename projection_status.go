@@ -93,15 +93,17 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 		s.Trouble = (&StaleError{Projection: s.Name, Applied: s.Version, Declared: f.Version}).Error()
 		return nil
 	}
-	if f == nil && a.config.Catalog != nil && s.Kind != KindGo {
-		s.Trouble = "the catalog does not declare it any more: nobody keeps it"
-	}
 	if s.Failed.Position > 0 {
 		if s.Failing, err = eventAt(ctx, tx, s.Failed.Position); err != nil {
 			return err
 		}
 	}
-	switch {
+	switch undeclared := f == nil && a.config.Catalog != nil && s.Kind != KindGo; {
+	case undeclared:
+		s.Trouble = fmt.Sprintf("the catalog does not declare it: nobody who goes by this catalog keeps it: declare it, or `rea projection drop %s`", clip(s.Name))
+		if s.State == StateRunning && s.Failed.Attempts > 0 {
+			s.State = StateFailing
+		}
 	case s.State == StateStalled:
 		s.Trouble = fmt.Sprintf("it fails on position %d: mend what the error says, then `rea projection retry %s`; to leave the event out for good, `rea projection skip %s --position %[1]d`",
 			s.Failed.Position, clip(s.Name), clip(s.Name))

@@ -19,9 +19,13 @@ type RebuildProgress struct {
 type DependentsError struct {
 	Projection string
 	Dependents []string // such as "view public.sales"
+	Dropping   bool     // it was to be dropped, not rebuilt
 }
 
 func (e *DependentsError) Error() string {
+	if e.Dropping {
+		return fmt.Sprintf("rea: drop the projection %s: drop what depends on its table first: %s", clip(e.Projection), strings.Join(e.Dependents, ", "))
+	}
 	return fmt.Sprintf("rea: rebuild %s: drop what depends on its table, and make it again afterwards: %s", clip(e.Projection), strings.Join(e.Dependents, ", "))
 }
 

@@ -56,6 +56,8 @@ type FollowSession interface {
 	// FinishRebuild switches the table, records the definition, the offset and what the rebuild has left out, forgets failures and the rebuild. Of a Go
 	// projection there is no table. It waits a moment for readers, which is then ErrRetry.
 	FinishRebuild(ctx context.Context, f Followed, at Offset, runner string) error
+	// DropProjection forgets a projection and its rebuild, and drops its tables; of a Go projection there are none.
+	DropProjection(ctx context.Context, f Followed) error
 	// UserSQL gives the transaction to a function of the program's, with the rights and settings that the connection had.
 	UserSQL(ctx context.Context) (SQL, error)
 }

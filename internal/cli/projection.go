@@ -28,7 +28,7 @@ docs/projections.md tells all of it from the beginning.`,
 		RunE: group,
 	}
 	cmd.AddCommand(a.projectionListCommand(), a.projectionShowCommand(), a.projectionRebuildCommand(), a.projectionPauseCommand(),
-		a.projectionResumeCommand(), a.projectionRetryCommand(), a.projectionSkipCommand(), a.projectionCheckCommand())
+		a.projectionResumeCommand(), a.projectionRetryCommand(), a.projectionSkipCommand(), a.projectionCheckCommand(), a.projectionDropCommand())
 	return cmd
 }
 
