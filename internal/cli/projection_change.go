@@ -23,7 +23,7 @@ func (a *app) changing(cmd *cobra.Command, name string, change func(context.Cont
 		case err != nil:
 			return err
 		case p.mode == modeInline:
-			return &refusedError{fmt.Sprintf("%s is inline: appends keep it, and nobody runs it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
+			return refusedInline(p)
 		}
 		said, err := change(ctx, archive, p)
 		if err != nil {
@@ -38,6 +38,10 @@ func (a *app) changing(cmd *cobra.Command, name string, change func(context.Cont
 		}
 		return a.object(p.line(d))
 	})
+}
+
+func refusedInline(p projection) error {
+	return &refusedError{fmt.Sprintf("%s is inline: appends keep it, and nobody runs it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
 }
 
 func (a *app) projectionPauseCommand() *cobra.Command {

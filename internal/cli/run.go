@@ -81,12 +81,14 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
+	if c != nil { // without one it is said below
+		if err := a.declared(c, kept); err != nil {
+			return err
+		}
+	}
 	for _, name := range kept {
 		i := slices.IndexFunc(list, func(p projection) bool { return p.Name == name })
-		switch {
-		case !slices.ContainsFunc(c.Projections(), func(p rea.Projection) bool { return p.Name == name }):
-			return notThere("the catalog declares no projection " + fold(name, 60))
-		case i >= 0 && list[i].mode == modeInline:
+		if i >= 0 && list[i].mode == modeInline {
 			return &refusedError{name + " is inline: appends keep it, and nobody has to run it"}
 		}
 	}
