@@ -214,7 +214,7 @@ func checkOffset(ctx context.Context, session Session, name string, at Offset) e
 
 // makeProjection makes the table of a new projection, and records it at position 0.
 func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
-	return a.own(ctx, func(session OwnSession) error {
+	err := a.own(ctx, func(session OwnSession) error {
 		if err := session.LockProjections(ctx); err != nil {
 			return err
 		}
@@ -253,4 +253,9 @@ func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
 		}
 		return session.MakeProjection(ctx, f)
 	})
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) && coded.SQLState() == "42501" {
+		return &OwnerError{Projection: f.Name, Err: err}
+	}
+	return err
 }
