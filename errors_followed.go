@@ -12,7 +12,11 @@ type StaleError struct {
 
 func (e *StaleError) Error() string {
 	how := "another definition"
-	if e.Applied != e.Declared {
+	switch {
+	case e.Applied > e.Declared:
+		return fmt.Sprintf("rea: the projection %s was filled by version %d, and version %d is declared: start this program with the newer catalog; `rea projection rebuild %[1]s` (in Go: archive.Rebuild) goes back to the older one",
+			clip(e.Projection), e.Applied, e.Declared)
+	case e.Applied < e.Declared:
 		how = fmt.Sprintf("version %d, and version %d is declared", e.Applied, e.Declared)
 	}
 	return fmt.Sprintf("rea: the projection %s was filled by %s: `rea projection rebuild %[1]s` (in Go: archive.Rebuild)", clip(e.Projection), how)

@@ -48,7 +48,7 @@ func (f *follower) run(ctx context.Context) {
 			pause(ctx, 4*f.archive.config.PollEvery)
 		case err == nil, errors.Is(err, errElsewhere):
 			f.sleep(ctx, idle.next(false))
-		case f.passing(err):
+		case passing(err):
 			f.known = -1
 			lost.wait(ctx, err)
 		case f.trying > 1:
@@ -146,7 +146,7 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitLimit, cancel) })()
 	if err := session.Commit(ending); err != nil {
-		if !f.passing(err) {
+		if !passing(err) {
 			err = failed(at, page, f.trying, err)
 		}
 		return 0, err
