@@ -77,13 +77,10 @@ CREATE FUNCTION rea.begin_baseline(relation regclass, aggregate_type text, key s
 -- Stores BaselineCreated for rows that the caller has read and locked, where their aggregates have no events, and moves the
 -- baseline on from from_key to last_key, both in the caller's transaction. It reads no table of the application's: its owner need not
 -- be able to. SECURITY DEFINER: it names context_id, which no writer may.
--- Joins by hash or merge would read all events of the type for each chunk.
 CREATE FUNCTION rea.take_baseline(relation regclass, aggregate_ids text[], payloads jsonb[], statuses text[], refused bigint,
     from_key jsonb, last_key jsonb, done boolean, metadata jsonb, OUT taken bigint, OUT skipped bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_temp
-    SET enable_hashjoin = off
-    SET enable_mergejoin = off
     SET enable_seqscan = off
     SET jit = off
 AS $$
@@ -101,8 +98,8 @@ BEGIN
     INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, payload, actor_id, metadata, context_id)
     SELECT kind, r.aggregate_id, 1, 'BaselineCreated', r.payload, 'baseline', take_baseline.metadata, context
     FROM unnest(aggregate_ids, payloads, statuses) WITH ORDINALITY r(aggregate_id, payload, status, n)
-    WHERE NOT EXISTS (SELECT FROM rea.events e
-                      WHERE e.aggregate_type = kind AND e.aggregate_id = r.aggregate_id AND e.seq = 1)
+    WHERE (SELECT e.seq FROM rea.events e
+           WHERE e.aggregate_type = kind AND e.aggregate_id = r.aggregate_id AND e.seq = 1) IS NULL   -- no join: one look by index a row
     ORDER BY r.n;
     GET DIAGNOSTICS taken = ROW_COUNT;
     skipped := coalesce(cardinality(aggregate_ids), 0) - taken;
