@@ -65,6 +65,10 @@ BEGIN
         IF r.kind = 'importer' THEN
             EXECUTE format('GRANT INSERT, UPDATE ON rea.imports TO %I', r.name);
         END IF;
+        IF r.kind = 'operator' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rea.begin_baseline(regclass, text, smallint[], smallint, smallint[], text) TO %I', r.name);
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rea.take_baseline(regclass, text[], jsonb[], text[], bigint, jsonb, jsonb, boolean, jsonb) TO %I', r.name);
+        END IF;
         FOR o IN SELECT p.oid::regprocedure AS name FROM pg_proc p
                  WHERE p.pronamespace = 'rea'::regnamespace AND p.prorettype <> 'trigger'::regtype
                    AND p.proname NOT IN ('install_roles', 'protect', 'mend_sequence', 'guard_view', 'hand_over_views')
@@ -100,3 +104,5 @@ $$;
 REVOKE EXECUTE ON FUNCTION rea.feed_pass(int) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION rea.install_roles(text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION rea.protect(regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.begin_baseline(regclass, text, smallint[], smallint, smallint[], text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.take_baseline(regclass, text[], jsonb[], text[], bigint, jsonb, jsonb, boolean, jsonb) FROM PUBLIC;
