@@ -78,14 +78,16 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 	if err != nil {
 		return err
 	}
-	size := a.config.runEvents
+	size := a.pageOf(f)
+	feed := a.feedReader(f)
+	defer feed.close()
 	for tries := 1; ; {
 		head, err := a.CatchUp(ctx)
 		if err != nil {
 			return err
 		}
 		for at, there := int64(0), true; at < head; {
-			at, there, err = a.rebuildPage(ctx, f, size)
+			at, there, err = a.rebuildPage(ctx, f, feed, size)
 			if bad := badPage(err); bad != nil && bad.tried > 1 {
 				size = bad.tried / 2 // towards the event that it fails on
 				continue
@@ -93,10 +95,10 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 			if err != nil || !there { // another process has finished
 				return a.failRebuild(ctx, f, err)
 			}
-			size = min(2*size, a.config.runEvents)
+			size = min(2*size, a.pageOf(f))
 			progress(RebuildProgress{Position: at, Head: max(head, at)})
 		}
-		err = a.finishRebuild(ctx, f, progress)
+		err = a.finishRebuild(ctx, f, feed, progress)
 		if bad := badPage(err); bad != nil {
 			size = max(bad.tried/2, 1)
 			continue
@@ -112,7 +114,8 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 }
 
 // rebuildPage fills one page in. there is false where nobody rebuilds any more.
-func (a *Archive) rebuildPage(ctx context.Context, f Followed, size int) (at int64, there bool, err error) {
+func (a *Archive) rebuildPage(ctx context.Context, f Followed, feed *feedReader, size int) (at int64, there bool, err error) {
+	feed.wait()
 	err = a.own(ctx, func(session OwnSession) (err error) {
 		var from Offset
 		if from, there, err = session.ClaimRebuild(ctx, f); err != nil || !there {
@@ -122,18 +125,18 @@ func (a *Archive) rebuildPage(ctx context.Context, f Followed, size int) (at int
 		if err != nil {
 			return err
 		}
-		at, err = a.rebuildOn(ctx, session, f, from, size, skipped)
+		at, err = a.rebuildOn(ctx, session, f, feed, from, size, skipped)
 		return err
 	})
 	return at, there, err
 }
 
 // rebuildOn fills one page in, in a transaction that has claimed the rebuild. At the head it does nothing.
-func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed, from Offset, size int, skipped map[int64]bool) (at int64, err error) {
+func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed, feed *feedReader, from Offset, size int, skipped map[int64]bool) (at int64, err error) {
 	if err := checkOffset(ctx, session, f.Name, from); err != nil {
 		return 0, err
 	}
-	page, to, err := session.FollowPage(ctx, a.filter(f), from, size)
+	page, to, err := feed.read(ctx, session, from, size)
 	if err != nil || to == from {
 		return from.Position, err
 	}
@@ -202,7 +205,7 @@ func (a *Archive) failRebuild(ctx context.Context, f Followed, err error) error 
 }
 
 // finishRebuild keeps runners away, fills in what is left, and switches.
-func (a *Archive) finishRebuild(ctx context.Context, f Followed, progress func(RebuildProgress)) error {
+func (a *Archive) finishRebuild(ctx context.Context, f Followed, feed *feedReader, progress func(RebuildProgress)) error {
 	at := int64(0)
 	err := a.own(ctx, func(session OwnSession) error {
 		live, _, err := session.ClaimProjection(ctx, f.Name, true)
@@ -214,7 +217,7 @@ func (a *Archive) finishRebuild(ctx context.Context, f Followed, progress func(R
 			if err != nil || !there {
 				return err
 			}
-			if at, err = a.rebuildOn(ctx, session, f, from, a.config.runEvents, live.rebuildSkips(f)); err != nil {
+			if at, err = a.rebuildOn(ctx, session, f, feed, from, a.pageOf(f), live.rebuildSkips(f)); err != nil {
 				return err
 			}
 			if at == from.Position {

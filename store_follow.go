@@ -11,9 +11,7 @@ type FollowSession interface {
 	// another transaction has it, ok is false, or with wait, it waits about a second, which is then ErrRetry. A
 	// projection that is not recorded has no name.
 	ClaimProjection(ctx context.Context, name string, wait bool) (p ProjectionOffset, ok bool, err error)
-	// FollowPage looks at the next positions after an offset, at most limit of them and about MaxPageBytes of payload. It gives
-	// the events that match, by position, and how far it has looked; the same offset, at the head.
-	FollowPage(ctx context.Context, filter FollowFilter, from Offset, limit int) (events []Event, to Offset, err error)
+	FollowPager
 	// MoveProjection moves the offset from one place to another, and forgets failures. moved is false where it was elsewhere.
 	MoveProjection(ctx context.Context, name, runner string, from, to Offset) (moved bool, err error)
 	// FailProjection records a try in vain of the event after an offset, unless that has moved. After most tries the
@@ -62,6 +60,13 @@ type FollowSession interface {
 	UserSQL(ctx context.Context) (SQL, error)
 }
 
+// FollowPager reads the feed.
+type FollowPager interface {
+	// FollowPage looks at the next positions after an offset, at most limit of them and about MaxPageBytes of payload. It gives
+	// the events that match, by position, and how far it has looked; the same offset, at the head.
+	FollowPage(ctx context.Context, filter FollowFilter, from Offset, limit int) (events []Event, to Offset, err error)
+}
+
 // FollowFilter is what a projection may need of a page.
 type FollowFilter struct {
 	Type   string   // aggregate type; "": all
@@ -69,11 +74,23 @@ type FollowFilter struct {
 	Lean   bool     // of the events, nothing but what Attributes names beside their place, type, version, payload and CreatedAt
 	// Attributes, where Lean is true: Actor, Reason, Correlation and Metadata too.
 	Attributes bool
+	// Needs, where Lean is true: nothing else is needed of the payloads of these events, and of others everything is. A store
+	// may give more.
+	Needs []Need
+}
+
+// Need is what a projection takes from the payloads of some events.
+type Need struct {
+	Type     string   // of their aggregates
+	Events   []string // event types, as they are stored
+	Versions []int    // as they are stored
+	Keys     []string // of the payload, an object; none: nothing is
 }
 
 // SnapshotSession reads the tables of projections.
 type SnapshotSession interface {
 	Session
+	FollowPager
 	// Projections, StateRows: see ProjectionSession. ReadStateRows: see FollowSession.
 	Projections(ctx context.Context) ([]AppliedProjection, error)
 	StateRows(ctx context.Context, t StateTable, beside bool, after string, limit int) ([]RowPlace, error)

@@ -32,10 +32,12 @@ func (s *ownSession) Dependents(ctx context.Context, f rea.Followed) (list []str
 func (s *ownSession) BeginRebuild(ctx context.Context, f rea.Followed, anew bool) error {
 	doing := "rebuild " + f.Name
 	x := followedSQL{f}
-	if err := s.db.exec(ctx, followSQL); err != nil {
+	if err := s.follow(ctx); err != nil {
 		return mapError(doing, err)
 	}
-	s.owner, s.follows = true, true
+	if err := s.own(ctx); err != nil {
+		return mapError(doing, err)
+	}
 	goesOn := false
 	err := s.one(ctx, &goesOn, `
 INSERT INTO rea.rebuilds AS r (name, definition, fingerprint, version) VALUES ($1, $2, $3, $4)
@@ -62,11 +64,8 @@ WHERE r.name = $1`, f.Name, f.Definition, f.Fingerprint, f.Version))
 
 func (s *ownSession) ClaimRebuild(ctx context.Context, f rea.Followed) (at rea.Offset, there bool, err error) {
 	doing := "rebuild " + f.Name
-	if !s.follows {
-		if err := s.db.exec(ctx, followSQL); err != nil {
-			return at, false, mapError(doing, err)
-		}
-		s.owner, s.follows = true, true
+	if err := s.keep(ctx); err != nil {
+		return at, false, mapError(doing, err)
 	}
 	err = each(ctx, s.db, func() error { there = true; return nil }, []any{&at.Position, &at.EventID}, `
 SELECT r.position, r.event_id FROM rea.rebuilds r WHERE r.name = $1 AND r.fingerprint = $2 FOR UPDATE`, f.Name, f.Fingerprint)
@@ -87,6 +86,9 @@ WHERE r.name = $1 AND r.position = $2 AND r.event_id = $3`, name, from.Position,
 }
 
 func (s *ownSession) FailRebuild(ctx context.Context, f rea.Followed, position int64, message string) error {
+	if err := s.own(ctx); err != nil {
+		return mapError("rebuild "+f.Name, err)
+	}
 	_, err := s.changed(ctx, "record the failure of the rebuild of "+f.Name, `
 INSERT INTO rea.rebuilds AS r (name, definition, fingerprint, version, failed_position, error) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (name) DO UPDATE
@@ -108,6 +110,9 @@ WHERE r.name = $1`, name, skip.Position, skip.Error, skip.By)
 }
 
 func (s *ownSession) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string) error {
+	if err := s.own(ctx); err != nil {
+		return mapError("rebuild "+f.Name, err)
+	}
 	if f.Kind != rea.KindGo {
 		if err := s.SwitchTable(ctx, f); err != nil {
 			return err

@@ -14,10 +14,10 @@ import (
 )
 
 // changing opens the archive, finds the followed projection, lets change do something, and prints what it says, or
-// the projection as it stands then.
-func (a *app) changing(cmd *cobra.Command, name string, change func(context.Context, *rea.Archive, projection) (said string, err error)) error {
+// the projection as it stands then. role is the kind of role that it takes.
+func (a *app) changing(cmd *cobra.Command, role, name string, change func(context.Context, *rea.Archive, projection) (said string, err error)) error {
 	ctx := cmd.Context()
-	return a.withProjections(ctx, "owner", func(archive *rea.Archive, c *rea.Catalog, d database) error {
+	return a.withProjections(ctx, role, func(archive *rea.Archive, c *rea.Catalog, d database) error {
 		p, err := a.projection(ctx, archive, c, name)
 		switch {
 		case err != nil:
@@ -54,7 +54,7 @@ is, and the other projections go on. It waits for the page that is being applied
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				if p.State == rea.StatePaused {
 					return fmt.Sprintf("%s is paused already, at position %d", safe(p.Name), p.Position), nil
 				}
@@ -73,7 +73,7 @@ func (a *app) projectionResumeCommand() *cobra.Command {
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				if p.State != rea.StatePaused {
 					return fmt.Sprintf("%s is not paused: nothing to do", safe(p.Name)), nil
 				}
@@ -94,7 +94,7 @@ started anew where the catalog was changed.`,
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				if p.Failed.Attempts == 0 || p.State == rea.StatePaused {
 					return fmt.Sprintf("%s does not fail: nothing to do", safe(p.Name)), nil
 				}
@@ -130,7 +130,7 @@ It asks on a terminal; elsewhere --yes confirms (exit code 4 without).`,
 					actor = u.Username
 				}
 			}
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				failing := map[int64]string{}
 				if r := p.Rebuild; r != nil && r.FailedPosition > 0 {
 					failing[r.FailedPosition] = failingText(p.RebuildFailing, r.FailedPosition) + " (on which its rebuild fails: from then on)"

@@ -29,6 +29,11 @@ without). An inline projection is made anew by "rea catalog apply", once its ver
 		Args:              between(1, 1000),
 		ValidArgsFunction: a.projectionNames(true, false, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, flag := range partial {
+				if cmd.Flags().Changed(flag) {
+					return &refusedError{"nobody replays a part of the events into a table that has them already: it would have them twice. A rebuild fills another table from the first event on, and readers see the old one until then: `rea projection rebuild " + safe(strings.Join(args, " ")) + "`"}
+				}
+			}
 			if _, err := a.mustCatalog(); err != nil {
 				return err
 			}
@@ -39,8 +44,15 @@ without). An inline projection is made anew by "rea catalog apply", once its ver
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	for _, flag := range partial {
+		cmd.Flags().String(flag, "", "")
+		_ = cmd.Flags().MarkHidden(flag) // there is a flag of that name
+	}
 	return cmd
 }
+
+// partial are the flags by which people ask for a replay of a part, which is refused with the reason.
+var partial = []string{"from", "after", "position", "since"}
 
 func (a *app) rebuild(ctx context.Context, archive *rea.Archive, c *rea.Catalog, d database, names []string, yes bool) error {
 	if err := a.declared(c, names); err != nil {
