@@ -27,6 +27,9 @@ without). An inline projection is made anew by "rea catalog apply", once its ver
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changing(cmd, "owner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+				if p.mode == modeInline {
+					return "", &refusedError{fmt.Sprintf("%s is inline: appends keep it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
+				}
 				return a.rebuild(ctx, archive, p, yes)
 			})
 		},
