@@ -16,7 +16,11 @@ func (e *StaleError) Error() string {
 		return "rea: " + staleInline(e.Projection)
 	}
 	how := "another definition"
-	if e.Applied != e.Declared {
+	switch {
+	case e.Applied > e.Declared:
+		return fmt.Sprintf("rea: the projection %s was filled by version %d, and version %d is declared: start this program with the newer catalog; `rea projection rebuild %[1]s` (in Go: archive.Rebuild) goes back to the older one",
+			clip(e.Projection), e.Applied, e.Declared)
+	case e.Applied < e.Declared:
 		how = fmt.Sprintf("version %d, and version %d is declared", e.Applied, e.Declared)
 	}
 	return fmt.Sprintf("rea: the projection %s was filled by %s: `rea projection rebuild %[1]s` (in Go: archive.Rebuild)", clip(e.Projection), how)

@@ -13,7 +13,8 @@ func (a *Archive) WaitFor(ctx context.Context, name string, position int64) erro
 	return a.wait(ctx, name, func(context.Context) (int64, error) { return position, nil })
 }
 
-// WaitForEvent returns when a projection has the event with an id, which a Receipt has. The event must have committed.
+// WaitForEvent returns when a projection has the event with an id, which a Receipt has. The event must have committed: one that is not
+// there, or not yet, is ErrNotFound. A standby server may have it later, and is waited for.
 func (a *Archive) WaitForEvent(ctx context.Context, name string, eventID int64) error {
 	position := int64(0)
 	return a.wait(ctx, name, func(ctx context.Context) (_ int64, err error) {

@@ -77,7 +77,7 @@ func (f *follower) foldBehind(ctx context.Context, place RowPlace) error {
 			return err
 		}
 		_, err = session.SaveStateRows(ctx, *f.State, false, []StateRow{row})
-		if err != nil && !f.passing(err) { // an index of somebody's refuses the row
+		if err != nil && !passing(err) { // an index of somebody's refuses the row
 			return &failure{event: last, err: err}
 		}
 		return err

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -11,21 +13,25 @@ import (
 const offsetsSQL = `
 SELECT p.name, p.mode = 'inline', p.aggregate_type, p.kind, p.version, p.fingerprint, p.position, p.event_id, p.updated_at, coalesce(p.runner, ''), p.state,
        coalesce(p.next_try_at > clock_timestamp(), false), p.attempts, coalesce(p.failed_position, 0), coalesce(p.error, ''),
-       p.failing_since, p.next_try_at, p.skipped::text
+       p.failing_since, p.next_try_at, p.skipped::text,
+       coalesce((SELECT jsonb_build_object('version', r.version, 'fingerprint', r.fingerprint, 'position', r.position,
+                     'failed_position', r.failed_position, 'error', r.error, 'skipped', r.skipped)::text
+                 FROM rea.rebuilds r WHERE r.name = p.name), 'null')
 FROM rea.projections p`
 
 func (s *session) offsets(ctx context.Context, doing, query string, args ...any) (list []rea.ProjectionOffset, err error) {
 	var (
 		p                rea.ProjectionOffset
 		failing, nextTry *time.Time
-		skipped          string
+		skipped, rebuild string
 	)
 	err = each(ctx, s.db, func() error {
-		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped = p.UpdatedAt.UTC(), orZero(failing), orZero(nextTry), nil
+		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped, p.Rebuild = p.UpdatedAt.UTC(), orZero(failing), orZero(nextTry), nil, nil
 		list = append(list, p)
-		return json.Unmarshal([]byte(skipped), &list[len(list)-1].Skipped)
+		at := &list[len(list)-1]
+		return errors.Join(json.Unmarshal([]byte(skipped), &at.Skipped), json.Unmarshal([]byte(rebuild), &at.Rebuild))
 	}, []any{&p.Name, &p.Inline, &p.Of, &p.Kind, &p.Version, &p.Fingerprint, &p.Offset.Position, &p.Offset.EventID, &p.UpdatedAt, &p.Runner, &p.State,
-		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped}, query, args...)
+		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped, &rebuild}, query, args...)
 	return list, mapError(doing, err)
 }
 
@@ -46,9 +52,21 @@ func (s *session) EventAt(ctx context.Context, position int64) (id int64, err er
 }
 
 func (s *session) PositionOf(ctx context.Context, eventID int64) (position int64, err error) {
-	err = s.one(ctx, &position, `SELECT f.position FROM rea.feed f WHERE f.event_id = $1`, eventID)
-	return position, mapError("read a position", err)
+	var found *int64
+	err = s.one(ctx, &found, positionOfSQL, eventID)
+	switch {
+	case err != nil:
+		return 0, mapError("read a position", err)
+	case found == nil:
+		return 0, fmt.Errorf("%w: there is no event with the id %d, or it has not committed", rea.ErrNotFound, eventID)
+	}
+	return *found, nil
 }
+
+// positionOfSQL goes by feed_event_id_key and events_pkey.
+const positionOfSQL = `
+SELECT coalesce((SELECT f.position FROM rea.feed f WHERE f.event_id = $1),
+                CASE WHEN pg_is_in_recovery() OR EXISTS (SELECT FROM rea.events e WHERE e.id = $1) THEN 0 END)`
 
 // followSQL makes the transaction act as the runner's role, which may move what moves and no more, or where the login may not, as the
 // owner of the archive; and frees what it holds within 15 seconds of its program's death, whether the connection says so or not. A

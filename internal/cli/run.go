@@ -198,7 +198,11 @@ func (w *runWatch) others(ctx context.Context) {
 				continue
 			}
 			w.said[key] = true
-			w.app.logLine(fmt.Sprintf("%s: %s moves it; this process takes over where that one ends", safe(p.Name), safe(p.Runner)))
+			line := "%s: %s moves it; this process takes over where that one ends"
+			if p.State == rea.StateNeedsRebuild {
+				line = "%s: %s moves it, by another definition than the one that this process has read: this process leaves it alone, and has to be started anew with the newer catalog"
+			}
+			w.app.logLine(fmt.Sprintf(line, safe(p.Name), safe(p.Runner)))
 		}
 	}
 }

@@ -60,10 +60,14 @@ BEGIN
         IF r.kind = 'runner' THEN   -- what moves; tables and definitions are the owner's to make
             EXECUTE format('GRANT UPDATE (position, event_id, updated_at, runner, state, attempts, failed_position, error, failing_since,
                 next_try_at, skipped) ON rea.projections TO %I', r.name);
-            EXECUTE format('GRANT UPDATE (position, event_id, updated_at) ON rea.rebuilds TO %I', r.name);
+            EXECUTE format('GRANT UPDATE (position, event_id, updated_at, failed_position, error, skipped) ON rea.rebuilds TO %I', r.name);
         END IF;
         IF r.kind = 'importer' THEN
             EXECUTE format('GRANT INSERT, UPDATE ON rea.imports TO %I', r.name);
+        END IF;
+        IF r.kind = 'operator' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rea.begin_baseline(regclass, text, smallint[], smallint, smallint[], text) TO %I', r.name);
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rea.take_baseline(regclass, text[], jsonb[], text[], bigint, jsonb, jsonb, boolean, jsonb) TO %I', r.name);
         END IF;
         FOR o IN SELECT p.oid::regprocedure AS name FROM pg_proc p
                  WHERE p.pronamespace = 'rea'::regnamespace AND p.prorettype <> 'trigger'::regtype
@@ -100,3 +104,5 @@ $$;
 REVOKE EXECUTE ON FUNCTION rea.feed_pass(int) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION rea.install_roles(text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION rea.protect(regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.begin_baseline(regclass, text, smallint[], smallint, smallint[], text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.take_baseline(regclass, text[], jsonb[], text[], bigint, jsonb, jsonb, boolean, jsonb) FROM PUBLIC;
