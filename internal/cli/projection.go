@@ -75,22 +75,18 @@ func (p projection) trouble() string {
 }
 
 // projections lists all of them by name, after numbering what has committed.
-func (a *app) projections(ctx context.Context, archive *rea.Archive, c *rea.Catalog) (list []projection, err error) {
-	head, err := a.catchUp(ctx, archive)
-	if err != nil {
+func (a *app) projections(ctx context.Context, archive *rea.Archive) (list []projection, err error) {
+	if _, err := a.catchUp(ctx, archive); err != nil {
 		return nil, err
 	}
 	statuses, err := archive.Projections(ctx)
 	if err != nil {
 		return nil, err
 	}
-	declared := c.Projections()
 	for _, s := range statuses {
-		p := projection{ProjectionStatus: s, mode: modeFollowed}
-		for _, d := range declared {
-			if d.Name == s.Name {
-				p.of = d.Of
-			}
+		p := projection{ProjectionStatus: s, mode: modeFollowed, of: s.Of}
+		if s.Inline {
+			p.mode = modeInline
 		}
 		if lag, known := s.Lag(); known && lag > 0 {
 			for e, err := range archive.Autocommit().History(ctx, rea.Filter{After: s.Position, Limit: 1}) {
@@ -104,22 +100,12 @@ func (a *app) projections(ctx context.Context, archive *rea.Archive, c *rea.Cata
 		}
 		list = append(list, p)
 	}
-	inline, err := archive.InlineProjections(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range inline {
-		p := projection{mode: modeInline, of: s.Of}
-		p.Name, p.Kind, p.Version, p.State, p.Trouble, p.Head = s.Name, rea.KindState, s.Version, s.State, s.Trouble, head
-		list = append(list, p)
-	}
-	slices.SortStableFunc(list, func(x, y projection) int { return strings.Compare(x.Name, y.Name) })
 	return list, nil
 }
 
 // projection finds one by its name.
-func (a *app) projection(ctx context.Context, archive *rea.Archive, c *rea.Catalog, name string) (projection, error) {
-	list, err := a.projections(ctx, archive, c)
+func (a *app) projection(ctx context.Context, archive *rea.Archive, name string) (projection, error) {
+	list, err := a.projections(ctx, archive)
 	if err != nil {
 		return projection{}, err
 	}
@@ -183,9 +169,9 @@ type projectionLine struct {
 	Version        int          `json:"version"`
 	Table          *string      `json:"table"`
 	State          string       `json:"state"`
-	Position       *int64       `json:"position"` // null: inline
+	Position       *int64       `json:"position"` // null: an inline one that is not applied
 	Head           int64        `json:"head"`
-	Lag            *int64       `json:"lag"`       // in events; null: not known, or inline
+	Lag            *int64       `json:"lag"`       // in events; null: not known, or not applied
 	LagSince       *string      `json:"lag_since"` // when the oldest event that it lacks was stored
 	LagSeconds     *float64     `json:"lag_seconds"`
 	UpdatedAt      *string      `json:"updated_at"`
@@ -216,7 +202,7 @@ func (p projection) line(d database) projectionLine {
 	line := projectionLine{Name: p.Name, Mode: p.mode, Kind: p.Kind, Of: given(p.of), Version: p.Version, Table: given(p.table(d)), State: p.word(), Head: p.Head,
 		UpdatedAt: givenTime(p.UpdatedAt), Runner: given(p.Runner), Attempts: p.Failed.Attempts, Error: given(p.Failed.Error),
 		FailingSince: givenTime(p.Failed.Since), NextTryAt: givenTime(p.Failed.NextTry), Skipped: len(p.Skipped), Trouble: given(p.trouble())}
-	if p.mode == modeInline {
+	if p.mode == modeInline && p.State == rea.StateNew {
 		return line
 	}
 	line.Position = &p.Position

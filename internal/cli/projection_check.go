@@ -96,7 +96,7 @@ func (a *app) checkProjections(ctx context.Context, archive *rea.Archive, c *rea
 			a.say(safe(name) + ": as the events say")
 		}
 		if behind {
-			a.say("  rows that are missing or behind: `rea catalog apply` fills them in (appends leave events of older versions to it)")
+			a.say("  rows that are missing or behind: `rea run` fills them in, and so does `rea catalog apply` (appends leave events of older versions to them)")
 		}
 		switch {
 		case n == 0:

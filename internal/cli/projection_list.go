@@ -16,7 +16,9 @@ func (a *app) projectionListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the projections: how far each has come, and what keeps it",
 		Long: `List the projections that the database or the catalog has: the position that each followed
-one has come to, how many events it lacks and since when, who moved it last. For one that
+one has come to, how many events it lacks and since when, who moved it last. An inline one has
+each event when its append commits; its position says up to where a runner has looked for rows
+that appends leave behind (events of older versions), and --max-lag leaves it out. For one that
 does not go on: the event that it fails on, how often and since when, and what to type.
 
 STATE is caught up, behind (whoever runs it next goes on: see UPDATED and RUNNER), new, paused,
@@ -32,7 +34,7 @@ than --max-lag, which is a number of events or a time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			return a.withProjections(ctx, "reader", func(archive *rea.Archive, c *rea.Catalog, d database) error {
-				list, err := a.projections(ctx, archive, c)
+				list, err := a.projections(ctx, archive)
 				if err != nil {
 					return err
 				}

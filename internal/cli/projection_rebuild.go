@@ -58,7 +58,7 @@ func (a *app) rebuild(ctx context.Context, archive *rea.Archive, c *rea.Catalog,
 	if err := a.declared(c, names); err != nil {
 		return err
 	}
-	list, err := a.projections(ctx, archive, c)
+	list, err := a.projections(ctx, archive)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *app) rebuild(ctx context.Context, archive *rea.Archive, c *rea.Catalog,
 	if a.table() {
 		return nil
 	}
-	if list, err = a.projections(ctx, archive, c); err != nil {
+	if list, err = a.projections(ctx, archive); err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(p projection) bool { return !slices.Contains(names, p.Name) })
