@@ -28,15 +28,18 @@ var layers = map[string]int{
 	"postgres":             2,
 	"sqlite":               2,
 
+	"adopt":             3, // reads tables of the application's beside the archive
 	"internal/shop":     3,
 	"internal/transfer": 3,
 	"storetest":         3,
 
-	"internal/cli": 4,
+	"guard": 4, // its triggers make of rows what adopt says
 
-	"bench":      5,
-	"cmd/rea":    5,
-	"examples/*": 5,
+	"internal/cli": 5,
+
+	"bench":      6,
+	"cmd/rea":    6,
+	"examples/*": 6,
 }
 
 // maxLines is the length at which a file is split.

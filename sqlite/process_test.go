@@ -211,11 +211,7 @@ func migrateTo(t *testing.T, path string, version int) {
 		t.Fatal(err)
 	}
 	db := rawDB(t, archive, "")
-	undo := []string{"DROP VIEW rea_projection_offsets", "DROP TABLE rea_rebuilds", "DELETE FROM rea_schema_migrations WHERE version = 6"}
-	for column := range strings.FieldsSeq("kind position event_id updated_at runner state attempts failed_position error failing_since next_try_at skipped") {
-		undo = append(undo, "ALTER TABLE rea_projections DROP COLUMN "+column)
-	}
-	for _, text := range undo {
+	for _, text := range []string{"DROP TABLE rea_contexts", "DROP TABLE rea_baselines", "DELETE FROM rea_schema_migrations WHERE version = 7"} {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}

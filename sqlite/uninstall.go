@@ -14,6 +14,8 @@ import (
 const uninstallSQL = `
 DROP VIEW IF EXISTS rea_projection_offsets;
 DROP VIEW IF EXISTS rea_history;
+DROP TABLE IF EXISTS rea_baselines;
+DROP TABLE IF EXISTS rea_contexts;
 DROP TABLE IF EXISTS rea_snapshots;
 DROP TABLE IF EXISTS rea_imports;
 DROP TABLE IF EXISTS rea_rebuilds;

@@ -111,6 +111,7 @@ CREATE TABLE rea.events (
     db_user         text COLLATE "C" NOT NULL,
     created_at      timestamptz NOT NULL,
     recorded_at     timestamptz,
+    context_id      bigint,     -- of rea.contexts: what was observed about the statement that a guard or a baseline recorded
     CONSTRAINT events_pkey PRIMARY KEY (id),
     CONSTRAINT events_aggregate_seq_key UNIQUE (aggregate_type, aggregate_id, seq),
     CONSTRAINT events_limits_check CHECK (rea.within_limits(aggregate_type, aggregate_id, seq, event_type, event_version, payload, correction,

@@ -22,6 +22,7 @@ CREATE TABLE rea_events (
     db_user         TEXT,
     created_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     recorded_at     TEXT,
+    context_id      INTEGER,
     CONSTRAINT events_aggregate_seq_key UNIQUE (aggregate_type, aggregate_id, seq),
     -- Names: 1 to 200 bytes, no space at either end, no control characters (U+0000, which ends a text for GLOB, by itself).
     CONSTRAINT events_aggregate_type_check CHECK (
@@ -91,5 +92,5 @@ END;
 -- For people: every event with its position.
 CREATE VIEW rea_history AS
 SELECT id AS position, id, aggregate_type, aggregate_id, seq, event_type, event_version, payload, status, catalog_version, correction,
-       actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, db_user, created_at, recorded_at
+       actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, db_user, created_at, recorded_at, context_id
 FROM rea_events;
