@@ -153,9 +153,9 @@ func (g *Guard) seqColumn(ctx context.Context, tx pgx.Tx) error {
 	if g.Settings.Mode != Refuse {
 		return nil
 	}
-	c := g.column(seqColumn)
+	c := g.column(adopt.SeqColumn)
 	if c == nil && g.Settings.AddColumn {
-		if _, err := tx.Exec(ctx, "ALTER TABLE "+g.Table.SQL()+" ADD COLUMN "+seqColumn+" bigint"); err != nil {
+		if _, err := tx.Exec(ctx, "ALTER TABLE "+g.Table.SQL()+" ADD COLUMN "+adopt.SeqColumn+" bigint"); err != nil {
 			return err
 		}
 		key := g.keyNames()
@@ -164,13 +164,13 @@ func (g *Guard) seqColumn(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 		g.Table = described
-		c = g.column(seqColumn)
+		c = g.column(adopt.SeqColumn)
 	}
 	switch {
 	case c == nil:
-		return fmt.Errorf("rea: guard of %s: to refuse, it needs a column that says which event stands for a row: --add-column, or ALTER TABLE %s ADD COLUMN %s bigint", g.Table, g.Table.SQL(), seqColumn)
+		return fmt.Errorf("rea: guard of %s: to refuse, it needs a column that says which event stands for a row: --add-column, or ALTER TABLE %s ADD COLUMN %s bigint", g.Table, g.Table.SQL(), adopt.SeqColumn)
 	case c.Type != "bigint":
-		return fmt.Errorf("rea: guard of %s: its column %s is %s, and should be bigint", g.Table, seqColumn, c.Type)
+		return fmt.Errorf("rea: guard of %s: its column %s is %s, and should be bigint", g.Table, adopt.SeqColumn, c.Type)
 	}
 	return nil
 }

@@ -70,9 +70,6 @@ type Beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// seqColumn is where a refusing guard finds the seq of the event that stands for a row.
-const seqColumn = "rea_seq"
-
 // redacted is what is recorded of a redacted column.
 const redacted = "(redacted)"
 
@@ -96,7 +93,7 @@ func (g *Guard) column(name string) *adopt.Column {
 // recorded are the columns that events speak of.
 func (g *Guard) recorded() []adopt.Column {
 	return slices.DeleteFunc(slices.Clone(g.Table.Columns), func(c adopt.Column) bool {
-		return slices.Contains(g.Settings.Ignore, c.Name) || g.Settings.Mode == Refuse && c.Name == seqColumn
+		return slices.Contains(g.Settings.Ignore, c.Name) || c.Name == adopt.SeqColumn
 	})
 }
 
