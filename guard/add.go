@@ -24,6 +24,9 @@ func Add(ctx context.Context, db Beginner, table string, s Settings, by By) (*Gu
 		if err := g.check(); err != nil {
 			return err
 		}
+		if err := g.rights(ctx, tx); err != nil {
+			return err
+		}
 		if err := g.fits(ctx, tx); err != nil {
 			return err
 		}
@@ -110,21 +113,41 @@ func explain(t *adopt.Table, err error) error {
 }
 
 const rightsSQL = `
-SELECT pg_has_role(current_user, c.relowner, 'USAGE'), pg_get_userbyid(c.relowner), pg_has_role(current_user, e.relowner, 'USAGE'), pg_get_userbyid(e.relowner),
-       c.relispartition, c.relpersistence = 't',
+SELECT pg_has_role(current_user, c.relowner, 'USAGE'), pg_get_userbyid(c.relowner), pg_has_role(current_user, e.relowner, 'USAGE'), pg_get_userbyid(e.relowner)
+FROM pg_class c, pg_class e
+WHERE c.oid = $1 AND e.oid = 'rea.events'::regclass`
+
+// rights refuses roles that may not change guards of the table.
+func (g *Guard) rights(ctx context.Context, tx pgx.Tx) error {
+	var owns, keeps bool
+	var owner, keeper string
+	if err := tx.QueryRow(ctx, rightsSQL, g.Table.OID).Scan(&owns, &owner, &keeps, &keeper); err != nil {
+		return err
+	}
+	switch {
+	case !owns:
+		return fmt.Errorf("rea: guard of %s: only a role that owns the table can change it: GRANT %s TO the role, or connect as another one", g.Table, pgx.Identifier{owner}.Sanitize())
+	case !keeps:
+		return fmt.Errorf("rea: guard of %s: only a member of the archive's owner can change it: GRANT %s TO the role, or connect as another one", g.Table, pgx.Identifier{keeper}.Sanitize())
+	}
+	return nil
+}
+
+const fitsSQL = `
+SELECT c.relispartition, c.relpersistence = 't',
        EXISTS (SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relkind = 'r')
        OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid),
        coalesce((SELECT f.relid::regclass::text FROM pg_partition_tree(c.oid) f JOIN pg_class x ON x.oid = f.relid WHERE x.relkind = 'f' LIMIT 1), ''),
        coalesce((SELECT g.aggregate_type FROM rea.guards g WHERE g.relation = c.oid), ''),
        coalesce((SELECT g.relation::text FROM rea.guards g WHERE g.aggregate_type = $2 AND g.relation <> c.oid), '')
-FROM pg_class c, pg_class e
-WHERE c.oid = $1 AND e.oid = 'rea.events'::regclass`
+FROM pg_class c
+WHERE c.oid = $1`
 
-// fits refuses tables that cannot be guarded, and roles that may not.
+// fits refuses tables that cannot be guarded.
 func (g *Guard) fits(ctx context.Context, tx pgx.Tx) error {
-	var owns, keeps, partition, temporary, inherits bool
-	var owner, keeper, foreign, guarded, other string
-	err := tx.QueryRow(ctx, rightsSQL, g.Table.OID, g.Settings.Type).Scan(&owns, &owner, &keeps, &keeper, &partition, &temporary, &inherits, &foreign, &guarded, &other)
+	var partition, temporary, inherits bool
+	var foreign, guarded, other string
+	err := tx.QueryRow(ctx, fitsSQL, g.Table.OID, g.Settings.Type).Scan(&partition, &temporary, &inherits, &foreign, &guarded, &other)
 	switch t := g.Table; {
 	case err != nil:
 		return err
@@ -132,10 +155,6 @@ func (g *Guard) fits(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("%w: rea: %s is guarded already, as %s: `rea guard remove` first", rea.ErrConflict, t, guarded)
 	case other != "":
 		return fmt.Errorf("%w: rea: the guard of %s has the type %s: two tables cannot have one, for their ids would be mixed", rea.ErrConflict, other, g.Settings.Type)
-	case !owns:
-		return fmt.Errorf("rea: guard of %s: only who owns it can: it is %s's", t, owner)
-	case !keeps:
-		return fmt.Errorf("rea: guard of %s: only a member of %s can, to whom the archive belongs: GRANT %s TO CURRENT_USER, by who may", t, keeper, pgx.Identifier{keeper}.Sanitize())
 	case partition:
 		return fmt.Errorf("rea: %s is a partition: guard the table that it is one of", t)
 	case temporary:

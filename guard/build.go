@@ -28,13 +28,9 @@ func (g *Guard) build(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, "SELECT "+fmt.Sprintf(columnsHash, "$1"), g.Table.OID).Scan(&hash); err != nil {
 		return err
 	}
-	statements := []string{g.row()}
+	var statements []string
 	for _, operation := range operations {
-		statements = append(statements, g.function(operation, hash))
-	}
-	for _, function := range []string{"row(text)", "insert()", "update()", "delete()", "truncate()"} {
-		name := fmt.Sprintf("rea.guard_%d_%s", g.ID, function)
-		statements = append(statements, "REVOKE EXECUTE ON FUNCTION "+name+" FROM PUBLIC")
+		statements = append(statements, g.function(operation, hash), fmt.Sprintf("REVOKE EXECUTE ON FUNCTION rea.guard_%d_%s() FROM PUBLIC", g.ID, operation))
 	}
 	for _, p := range g.parts {
 		for _, operation := range operations {

@@ -23,6 +23,8 @@ func (g *Guard) function(operation string, columns int64) string {
 	switch {
 	case operation == "truncate":
 		body = g.truncate()
+	case g.refusing():
+		body = g.refuse(operation, columns)
 	default:
 		body = g.capture(operation, columns)
 	}
@@ -56,6 +58,7 @@ DECLARE
     stored  bigint := 0;
     part    bigint;
     tries   int := 0;
+    query   text;
 BEGIN`
 
 // capture is the body for INSERT, UPDATE and DELETE.
@@ -70,8 +73,13 @@ func (g *Guard) capture(operation string, columns int64) string {
 	fmt.Fprintf(&b, declarations, known)
 	fmt.Fprintf(&b, `
     IF rea_guard.plainly THEN
-        %s
-    END IF;`, g.count(operation))
+        %[1]s
+    END IF;
+    IF NOT rea_guard.plainly THEN
+        SELECT rea.guard_pairs(g, TG_RELID, TG_OP) INTO query FROM rea.guards g WHERE g.guard_id = %[2]d;
+        EXECUTE format('SELECT count(*) FROM (%%s) x WHERE x.was::text IS DISTINCT FROM x.now::text', rea_guard.query) INTO rea_guard.changed;
+        SELECT rea.guard_store_sql(g, rea_guard.query) INTO query FROM rea.guards g WHERE g.guard_id = %[2]d;
+    END IF;`, g.count(operation), g.ID)
 	if g.Settings.RequireReason {
 		fmt.Fprintf(&b, `
     IF rea_guard.changed > 0 AND coalesce(current_setting('rea.reason', true), '') = '' THEN
@@ -83,9 +91,13 @@ func (g *Guard) capture(operation string, columns int64) string {
         PERFORM rea.observe(rea_guard.context, TG_RELID, TG_OP, rea_guard.changed, %[1]s);
     END IF;
     WHILE rea_guard.stored < rea_guard.changed LOOP
-        INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, status, context_id)
-        %[2]s
-        ON CONFLICT DO NOTHING;
+        IF rea_guard.plainly THEN
+            INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, status, context_id)
+            %[2]s
+            ON CONFLICT DO NOTHING;
+        ELSE
+            EXECUTE rea_guard.query USING rea_guard.context, rea_guard.tries;
+        END IF;
         GET DIAGNOSTICS part = ROW_COUNT;
         stored := rea_guard.stored + rea_guard.part;
         tries := rea_guard.tries + 1;
@@ -93,8 +105,11 @@ func (g *Guard) capture(operation string, columns int64) string {
             PERFORM rea.refuse_sequence();
         END IF;
     END LOOP;
+    IF rea_guard.changed > 0 AND EXISTS (SELECT FROM rea.contexts c WHERE c.xid = pg_current_xact_id() AND c.depth > pg_trigger_depth()) THEN
+        EXECUTE rea.guard_level_sql(%[3]d, TG_RELID, TG_OP) USING rea_guard.context, 0;
+    END IF;
     RETURN NULL;
-END`, adopt.Literal(g.Settings.SQL), g.events(operation))
+END`, adopt.Literal(g.Settings.SQL), g.events(operation), g.ID)
 	return b.String()
 }
 
@@ -160,30 +175,4 @@ func (g *Guard) updates() string {
 		g.whole("n"), g.whole("o"), adopt.Literal(g.Settings.Type), g.delta("o"), g.delta("n"),
 		g.keyColumn("rea_n"), g.Table.ID("rea_o"), g.Table.ID("rea_n"), g.keyColumn("rea_o"), g.status("rea_n"),
 		strings.Join(fields, ",\n                "), g.same("rea_o", "rea_n"), strings.Join(flags, " OR "))
-}
-
-// row is the statement that makes rea.guard_N_row(id): the row as it would be captured, or null.
-// A text that is no key of this table has no row: that it cannot be read as one is no error.
-func (g *Guard) row() string {
-	t := g.Table
-	var conditions []string
-	for i, k := range t.Key {
-		part := "rea_guard.id"
-		if len(t.Key) > 1 {
-			part = fmt.Sprintf("replace(replace(split_part(rea_guard.id, '/', %d), '%%2F', '/'), '%%25', '%%')", i+1)
-		}
-		conditions = append(conditions, fmt.Sprintf("%s = CAST(%s AS %s)", field("rea_t", t.Columns[k].Name), part, t.Columns[k].Type))
-	}
-	body := fmt.Sprintf(`
-<<rea_guard>>
-DECLARE
-    id text := $1;
-BEGIN
-    RETURN (SELECT %s FROM %s rea_t WHERE %s AND (%s) COLLATE "C" = rea_guard.id LIMIT 1);
-EXCEPTION WHEN data_exception THEN
-    RETURN NULL;
-END`, g.object("rea_t"), t.SQL(), strings.Join(conditions, " AND "), t.ID("rea_t"))
-	settings := append([][2]string{{"jit", "off"}, {"enable_seqscan", "off"}}, adopt.Settings...)
-	return fmt.Sprintf("CREATE OR REPLACE FUNCTION rea.guard_%d_row(text) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER%s AS %s",
-		g.ID, setClauses(settings), adopt.Literal(body))
 }

@@ -15,7 +15,6 @@ BEGIN
     RETURN NULL;
 END`
 	}
-	kind := adopt.Literal(g.Settings.Type)
 	reason := ""
 	if g.Settings.RequireReason {
 		reason = `
@@ -23,15 +22,12 @@ END`
         PERFORM rea.refuse_without_reason(TG_RELID, TG_OP, rea_guard.changed);
     END IF;`
 	}
-	insert := fmt.Sprintf(`INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, context_id)
-SELECT %s, rea_y.id, 'DirectDelete', CASE WHEN rea.size_ok(rea_y.payload, 16777216) THEN rea_y.payload ELSE rea.refuse_row(%s, rea_y.id, 'payload') END, $1
-FROM (SELECT %s AS id, jsonb_build_object('old', %s) AS payload FROM ONLY %%s rea_o OFFSET 0) rea_y
-ORDER BY rea_y.id`, kind, kind, g.Table.ID("rea_o"), g.object("rea_o"))
 	return fmt.Sprintf(`
 <<rea_guard>>
 DECLARE
     context bigint;
     changed bigint;
+    pairs   text;
 BEGIN
     IF NOT rea.truncates_leaf(TG_RELID) THEN
         RETURN NULL;
@@ -40,8 +36,9 @@ BEGIN
     IF rea_guard.changed > 0 THEN
         context := nextval('rea.contexts_context_id_seq'::regclass);
         PERFORM rea.observe(rea_guard.context, TG_RELID, TG_OP, rea_guard.changed, %s);
-        EXECUTE replace(%s, '%%s', TG_RELID::regclass::text) USING rea_guard.context;
+        SELECT rea.guard_store_sql(g, rea.guard_pairs(g, TG_RELID, TG_OP)) INTO pairs FROM rea.guards g WHERE g.guard_id = %d;
+        EXECUTE rea_guard.pairs USING rea_guard.context, 0;
     END IF;
     RETURN NULL;
-END`, reason, adopt.Literal(g.Settings.SQL), adopt.Literal(insert))
+END`, reason, adopt.Literal(g.Settings.SQL), g.ID)
 }
