@@ -61,6 +61,9 @@ func NewBaseline(ctx context.Context, db *pgxpool.Pool, t *Table, o BaselineOpti
 	return b, nil
 }
 
+// Table is the table's name with its schema, for people.
+func (b *Baseline) Table() string { return b.table.String() }
+
 const beforeSQL = `
 SELECT b.aggregate_type, b.columns, b.condition, b.last_key, b.taken, b.skipped, b.refused, b.done,
        (b.aggregate_type, b.key, b.columns, b.condition) IS NOT DISTINCT FROM ($2, $3::smallint[], $4::smallint[], $5)
