@@ -191,8 +191,12 @@ func (b *SQLiteBaseline) chunk(ctx context.Context) error {
 		}
 		next.Done = len(rows)+len(refused) == 0
 		if next.Done {
-			if refused, err = b.nameless(ctx, tx); err != nil {
-				return wrap(err, "read %s", b.table.Name)
+			nameless, err := b.table.nameless(ctx, tx, b.options.Where)
+			if err != nil {
+				return err
+			}
+			for _, key := range nameless {
+				refused = append(refused, b.reject(key, errNameless))
 			}
 		}
 		metadata, _ := json.Marshal(map[string]string{"rea": b.options.Version})
@@ -232,21 +236,11 @@ func (b *SQLiteBaseline) chunk(ctx context.Context) error {
 
 // rows reads the rows of a chunk after a key, those that have JSON and those that have none, and gives the last one's key.
 func (b *SQLiteBaseline) rows(ctx context.Context, db sqlite.SQL, after []any) (taken []sqlite.BaselineRow, keys [][]any, refused []Reject, last []any, err error) {
-	query := "SELECT " + list(b.table.order, "+") + ", " + list(b.columns, "+")
+	columns := b.columns
 	if b.options.Status != "" {
-		query += ", +" + sqliteName(b.options.Status)
-	} else {
-		query += ", NULL"
+		columns = append(slices.Clone(columns), b.options.Status)
 	}
-	query += b.from
-	if after != nil {
-		query += " AND (" + list(b.table.order, "") + ") > (?" + fmt.Sprint(1)
-		for i := range after[1:] {
-			query += ", ?" + fmt.Sprint(i+2)
-		}
-		query += ")"
-	}
-	query += " ORDER BY " + list(b.table.order, "") + " LIMIT " + fmt.Sprint(b.options.batch())
+	query := b.table.pageSQL(columns, b.options.Where, len(after), b.options.batch())
 	rows, err := db.QueryContext(ctx, query, after...)
 	if err != nil {
 		return nil, nil, nil, nil, err
@@ -254,22 +248,23 @@ func (b *SQLiteBaseline) rows(ctx context.Context, db sqlite.SQL, after []any) (
 	defer rows.Close()
 	last = after
 	for size := 0; size < chunkBytes && rows.Next(); {
-		row, err := scanRow(rows, len(b.table.order)+len(b.columns)+1)
+		row, err := scanRow(rows, len(b.table.order)+len(columns))
 		if err != nil {
 			return nil, nil, nil, nil, err
 		}
 		last = row[:len(b.table.order)]
-		key := make([]any, len(b.table.Key))
-		for i, name := range b.table.Key {
-			key[i] = last[slices.Index(b.table.order, name)]
-		}
+		key := b.table.keyIn(last)
 		payload, err := payloadOf(b.columns, row[len(b.table.order):])
 		if err != nil {
 			refused = append(refused, b.reject(key, err))
 			continue
 		}
 		size += len(payload)
-		taken = append(taken, sqlite.BaselineRow{ID: idOf(key), Payload: payload, Status: valueText(row[len(row)-1])})
+		status := ""
+		if b.options.Status != "" {
+			status = valueText(row[len(row)-1])
+		}
+		taken = append(taken, sqlite.BaselineRow{ID: idOf(key), Payload: payload, Status: status})
 		keys = append(keys, key)
 	}
 	return taken, keys, refused, last, rows.Err()
@@ -294,33 +289,6 @@ func (b *SQLiteBaseline) reject(key []any, why error) Reject {
 		r.Key = append(r.Key, &text)
 	}
 	return r
-}
-
-// nameless are the rows whose key has a NULL.
-func (b *SQLiteBaseline) nameless(ctx context.Context, db sqlite.SQL) (refused []Reject, err error) {
-	condition := "0"
-	for _, c := range b.table.nullable {
-		condition += " OR " + sqliteName(c) + " IS NULL"
-	}
-	condition = "(" + condition + ")"
-	if b.options.Where != "" {
-		condition += " AND (" + b.options.Where + "\n)"
-	}
-	rows, err := db.QueryContext(ctx, "SELECT "+list(b.table.Key, "+")+" FROM "+sqliteName(b.table.Name)+" WHERE "+condition)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		key, err := scanRow(rows, len(b.table.Key))
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(key, nil) { // a rowid's alias is never NULL
-			refused = append(refused, b.reject(key, errNameless))
-		}
-	}
-	return refused, rows.Err()
 }
 
 var errNameless = &rea.LimitError{What: "id", Problem: "cannot be made of a key with a NULL"}

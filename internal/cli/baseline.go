@@ -65,6 +65,7 @@ terminal; elsewhere --yes confirms (exit code 4 without).`,
 	cmd.Flags().StringVar(&f.rejects, "rejects", "", "file for rows that cannot be taken (TABLE.rejects.ndjson)")
 	cmd.Flags().IntVar(&f.batch, "batch", adopt.DefaultBatch, "rows a transaction")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.AddCommand(a.baselineCheckCommand())
 	return cmd
 }
 
