@@ -9,7 +9,6 @@ import (
 
 	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/adopt"
-	"github.com/realtime-event-archive/rea/sqlite"
 )
 
 // compareFlags are those of the commands that compare tables with their events.
@@ -136,17 +135,12 @@ func (a *app) compareTables(ctx context.Context, list func(context.Context) ([]s
 }
 
 func (a *app) compareTable(ctx context.Context, d database, table string, key []string, o adopt.CheckOptions) (result adopt.CheckResult, err error) {
-	var kind string
-	var known []string
-	var file *sqlite.Archive
-	if d.postgres != "" {
-		kind, known, err = adopt.Known(ctx, a.pool, table)
-	} else if file, err = sqlite.Open(ctx, a.env.path(d.path), sqlite.Config{}); err == nil {
-		defer file.Close()
-		kind, known, err = adopt.KnownSQLite(ctx, file, table)
-	}
+	kind, known, file, err := a.knownTable(ctx, d, table)
 	if err != nil {
 		return result, err
+	}
+	if file != nil {
+		defer file.Close()
 	}
 	if o.Type == "" {
 		o.Type = kind
@@ -155,9 +149,9 @@ func (a *app) compareTable(ctx context.Context, d database, table string, key []
 		key = known
 	}
 	if o.Type == "" {
-		return result, usagef("%s has neither a guard nor a baseline: name what its rows are with --type", safe(table))
+		return result, noType(table)
 	}
-	if d.postgres == "" {
+	if file != nil {
 		return adopt.CheckSQLite(ctx, file, table, key, o)
 	}
 	t, err := adopt.Describe(ctx, a.pool, table, key)
