@@ -9,7 +9,7 @@ import (
 // guardOrders captures the changes of the orders, as a guard does.
 func guardOrders(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	exec(t, pool, `
+	run(t, pool, `
 CREATE FUNCTION public.capture() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, context_id)
@@ -20,8 +20,5 @@ BEGIN
                                 'new', to_jsonb(NEW) || jsonb_build_object('notes', NEW.notes::text)) END, 0);
     RETURN NULL;
 END
-$$`, `CREATE TRIGGER capture AFTER INSERT OR UPDATE OR DELETE ON public.orders FOR EACH ROW EXECUTE FUNCTION public.capture()`,
-		`SET TimeZone TO 'UTC'`)
-	exec(t, pool, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET TimeZone TO ''UTC''', current_database()); END $$`)
-	pool.Reset()
+$$`, `CREATE TRIGGER capture AFTER INSERT OR UPDATE OR DELETE ON public.orders FOR EACH ROW EXECUTE FUNCTION public.capture()`)
 }

@@ -87,7 +87,7 @@ func change(ctx context.Context, t *testing.T, pool *pgxpool.Pool, n int, change
 	}
 }
 
-// longestWait looks every 10 ms who waits for a lock, and gives the longest time that somebody did.
+// longestWait looks every 10 ms who waits for a lock, and gives the longest time that somebody of the application's did.
 func longestWait(ctx context.Context, t *testing.T, pool *pgxpool.Pool) (longest time.Duration) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -99,8 +99,8 @@ func longestWait(ctx context.Context, t *testing.T, pool *pgxpool.Pool) (longest
 		}
 		var waits *time.Duration
 		err := pool.QueryRow(ctx, `
-SELECT max(clock_timestamp() - query_start) FROM pg_stat_activity
-WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%orders%' AND query NOT LIKE '%take_baseline%'`).Scan(&waits)
+SELECT max(clock_timestamp() - l.waitstart) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+WHERE NOT l.granted AND a.datname = current_database() AND a.wait_event_type = 'Lock' AND a.query NOT LIKE '%take_baseline%'`).Scan(&waits)
 		if err != nil && ctx.Err() == nil {
 			t.Errorf("look who waits: %v", err)
 			return longest
