@@ -12,7 +12,11 @@ type StaleError struct {
 
 func (e *StaleError) Error() string {
 	how := "another definition"
-	if e.Applied != e.Declared {
+	switch {
+	case e.Applied > e.Declared:
+		return fmt.Sprintf("rea: the projection %s was filled by version %d, and version %d is declared: start this program with the newer catalog; `rea projection rebuild %[1]s` (in Go: archive.Rebuild) goes back to the older one",
+			clip(e.Projection), e.Applied, e.Declared)
+	case e.Applied < e.Declared:
 		how = fmt.Sprintf("version %d, and version %d is declared", e.Applied, e.Declared)
 	}
 	return fmt.Sprintf("rea: the projection %s was filled by %s: `rea projection rebuild %[1]s` (in Go: archive.Rebuild)", clip(e.Projection), how)
@@ -20,6 +24,21 @@ func (e *StaleError) Error() string {
 
 // Is reports whether target is ErrNeedsRebuild.
 func (e *StaleError) Is(target error) bool { return target == ErrNeedsRebuild }
+
+// OwnerError says that a login may not make the table of a projection, or switch it, which is for the owner of the archive. A login
+// with the right of a runner alone keeps what is made.
+type OwnerError struct {
+	Projection string
+	Err        error // the database's
+}
+
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("rea: to make the table of the projection %s takes a login that may act as the owner of the archive: `rea run --once %[1]s` or `rea projection rebuild %[1]s` by such a one (in Go: archive.Rebuild); a runner keeps it from then on: %v",
+		clip(e.Projection), e.Err)
+}
+
+// Unwrap gives the database's error.
+func (e *OwnerError) Unwrap() error { return e.Err }
 
 // OffsetError says that the offset of a followed projection is none of this archive's, as after a restore of the events
 // alone. It answers errors.Is for ErrNeedsRebuild.

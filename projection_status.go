@@ -10,9 +10,10 @@ import (
 // ProjectionStatus says where a followed projection stands.
 type ProjectionStatus struct {
 	ProjectionOffset
-	Head    int64 // the last position
-	Failing *Event
-	Trouble string // why it does not go on, and what to type; "": it does
+	Head           int64  // the last position
+	Failing        *Event // on which it fails
+	RebuildFailing *Event // on which its rebuild fails
+	Trouble        string // why it does not go on, and what to type; "": it does
 }
 
 // The states that a projection has in a ProjectionStatus beside those that are recorded.
@@ -67,7 +68,15 @@ func (a *Archive) Projections(ctx context.Context) ([]ProjectionStatus, error) {
 }
 
 // judge says why a projection does not go on.
-func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionStatus) error {
+func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionStatus) (err error) {
+	if r := s.Rebuild; r != nil && s.skips()[r.FailedPosition] {
+		r.FailedPosition, r.Error = 0, ""
+	}
+	if r := s.Rebuild; r != nil && r.FailedPosition > 0 {
+		if s.RebuildFailing, err = eventAt(ctx, tx, r.FailedPosition); err != nil {
+			return err
+		}
+	}
 	if s.Position > 0 {
 		id, err := tx.session.EventAt(ctx, s.Position)
 		if err != nil {
@@ -84,19 +93,17 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 		s.Trouble = (&StaleError{Projection: s.Name, Applied: s.Version, Declared: f.Version}).Error()
 		return nil
 	}
-	if f == nil && a.config.Catalog != nil && s.Kind != KindGo {
-		s.Trouble = "the catalog does not declare it any more: nobody keeps it"
-	}
 	if s.Failed.Position > 0 {
-		page, _, err := tx.session.Page(ctx, Filter{}, s.Failed.Position-1, 1)
-		if err != nil {
+		if s.Failing, err = eventAt(ctx, tx, s.Failed.Position); err != nil {
 			return err
 		}
-		if len(page) > 0 && page[0].Position == s.Failed.Position {
-			s.Failing = &page[0]
-		}
 	}
-	switch {
+	switch undeclared := f == nil && a.config.Catalog != nil && s.Kind != KindGo; {
+	case undeclared:
+		s.Trouble = fmt.Sprintf("the catalog does not declare it: nobody who goes by this catalog keeps it: declare it, or `rea projection drop %s`", clip(s.Name))
+		if s.State == StateRunning && s.Failed.Attempts > 0 {
+			s.State = StateFailing
+		}
 	case s.State == StateStalled:
 		s.Trouble = fmt.Sprintf("it fails on position %d: mend what the error says, then `rea projection retry %s`; to leave the event out for good, `rea projection skip %s --position %[1]d`",
 			s.Failed.Position, clip(s.Name), clip(s.Name))
@@ -108,6 +115,15 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 			s.Failed.Position, clip(s.Name))
 	}
 	return nil
+}
+
+// eventAt reads the event at a position; nil: there is none.
+func eventAt(ctx context.Context, tx *Tx, position int64) (*Event, error) {
+	page, _, err := tx.session.Page(ctx, Filter{}, position-1, 1)
+	if err != nil || len(page) == 0 || page[0].Position != position {
+		return nil, err
+	}
+	return &page[0], nil
 }
 
 // RetryProjection lets a projection that is stalled, or fails, try its event again at once.
@@ -133,13 +149,18 @@ func (a *Archive) setProjection(ctx context.Context, name, state string) error {
 }
 
 // SkipEvent makes a projection that fails on the event at a position leave it out, for good: rebuilds and checks leave it
-// out too. by says who decided so. A row of a table of states then has the seq of the event, and what was before.
+// out too. by says who decided so. A row of a table of states then has the seq of the event, and what was before. An event
+// that a rebuild fails on is left out by that, and by the projection once it is finished.
 func (a *Archive) SkipEvent(ctx context.Context, name string, position int64, by string) error {
 	return a.claimed(ctx, name, func(session OwnSession, at ProjectionOffset) error {
-		if at.Failed.Position != position || position == 0 {
-			return fmt.Errorf("%w: the projection %s does not fail on position %d", ErrNotFound, clip(name), position)
+		switch r := at.Rebuild; {
+		case position == 0:
+		case at.Failed.Position == position:
+			return session.SkipEvent(ctx, name, Skipped{Position: position, Error: at.Failed.Error, By: by})
+		case r != nil && r.FailedPosition == position:
+			return session.SkipInRebuild(ctx, name, Skipped{Position: position, Error: r.Error, By: by})
 		}
-		return session.SkipEvent(ctx, name, Skipped{Position: position, Error: at.Failed.Error, By: by})
+		return fmt.Errorf("%w: neither the projection %s nor a rebuild of it fails on position %d", ErrNotFound, clip(name), position)
 	})
 }
 
@@ -166,7 +187,8 @@ func (a *Archive) WaitFor(ctx context.Context, name string, position int64) erro
 	return a.wait(ctx, name, func(context.Context) (int64, error) { return position, nil })
 }
 
-// WaitForEvent returns when a projection has the event with an id, which a Receipt has. The event must have committed.
+// WaitForEvent returns when a projection has the event with an id, which a Receipt has. The event must have committed: one that is not
+// there, or not yet, is ErrNotFound. A standby server may have it later, and is waited for.
 func (a *Archive) WaitForEvent(ctx context.Context, name string, eventID int64) error {
 	position := int64(0)
 	return a.wait(ctx, name, func(ctx context.Context) (_ int64, err error) {

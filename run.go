@@ -42,7 +42,7 @@ func (a *Archive) Run(ctx context.Context, names ...string) error {
 	}
 	r := &runner{archive: a, who: whoRuns()}
 	for _, f := range list {
-		r.followers = append(r.followers, &follower{runner: r, Followed: f, size: a.config.runEvents, known: -1, wake: make(chan struct{}, 1)})
+		r.followers = append(r.followers, &follower{runner: r, Followed: f, feed: a.feedReader(f), size: a.pageOf(f), known: -1, wake: make(chan struct{}, 1)})
 	}
 	var group sync.WaitGroup
 	group.Go(func() { r.number(ctx) })

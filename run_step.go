@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -14,6 +12,7 @@ import (
 type follower struct {
 	*runner
 	Followed
+	feed     *feedReader
 	size     int    // of the next page
 	known    int64  // the position at the last look; -1: not known
 	verified Offset // was compared with the feed
@@ -26,6 +25,7 @@ type follower struct {
 var errElsewhere = errors.New("another process moves the projection")
 
 func (f *follower) run(ctx context.Context) {
+	defer f.feed.close()
 	idle := idling{most: f.archive.config.PollEvery}
 	lost := trouble{runner: f.runner, doing: "projection " + f.Name}
 	for ctx.Err() == nil {
@@ -38,7 +38,7 @@ func (f *follower) run(ctx context.Context) {
 			return
 		case err == nil && moved > 0:
 			f.said, idle.now = "", 0
-			f.size = min(2*f.size, f.archive.config.runEvents)
+			f.size = min(2*f.size, f.archive.pageOf(f.Followed))
 			continue
 		case errors.Is(err, ErrNeedsRebuild):
 			if f.said != err.Error() {
@@ -48,7 +48,7 @@ func (f *follower) run(ctx context.Context) {
 			pause(ctx, 4*f.archive.config.PollEvery)
 		case err == nil, errors.Is(err, errElsewhere):
 			f.sleep(ctx, idle.next(false))
-		case f.passing(err):
+		case passing(err):
 			f.known = -1
 			lost.wait(ctx, err)
 		case f.trying > 1:
@@ -92,6 +92,7 @@ const commitLimit = 5 * time.Second
 
 // step reads a page, applies it, and moves the offset, in one transaction.
 func (f *follower) step(ctx context.Context) (moved int, err error) {
+	f.feed.wait()
 	session, err := f.archive.store.Begin(ctx)
 	if err != nil {
 		return 0, err
@@ -126,7 +127,7 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if at.Failed.Attempts > 0 {
 		size = 1
 	}
-	page, to, err := session.FollowPage(ctx, f.archive.filter(f.Followed), at.Offset, size)
+	page, to, err := f.feed.read(ctx, session, at.Offset, size)
 	if err != nil {
 		return 0, err
 	}
@@ -146,7 +147,7 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitLimit, cancel) })()
 	if err := session.Commit(ending); err != nil {
-		if !f.passing(err) {
+		if !passing(err) {
 			err = failed(at, page, f.trying, err)
 		}
 		return 0, err
@@ -169,19 +170,12 @@ func failed(at ProjectionOffset, page []Event, tried int, err error) error {
 	return err
 }
 
-// filter is what a projection may need.
-func (a *Archive) filter(f Followed) (filter FollowFilter) {
-	switch f.Kind {
-	case KindState:
-		filter.Lean, filter.Attributes = true, f.State.takesAttributes()
-		if len(a.config.Catalog.types) > 1 {
-			filter.Type = f.Of
-		}
-	case KindStatistics:
-		filter.Lean, filter.Events = true, slices.Sorted(maps.Keys(f.Statistics.events))
-		filter.Attributes = slices.ContainsFunc(f.Statistics.By, func(d Dimension) bool { return d.carried() })
+// pageOf is how many events a projection is given at a time.
+func (a *Archive) pageOf(f Followed) int {
+	if f.Kind == KindGo {
+		return a.config.runEvents
 	}
-	return filter
+	return a.config.bulkEvents
 }
 
 // skips are the positions that are left out.
@@ -214,7 +208,7 @@ func checkOffset(ctx context.Context, session Session, name string, at Offset) e
 
 // makeProjection makes the table of a new projection, and records it at position 0.
 func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
-	return a.own(ctx, func(session OwnSession) error {
+	err := a.own(ctx, func(session OwnSession) error {
 		if err := session.LockProjections(ctx); err != nil {
 			return err
 		}
@@ -253,4 +247,9 @@ func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
 		}
 		return session.MakeProjection(ctx, f)
 	})
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) && coded.SQLState() == "42501" {
+		return &OwnerError{Projection: f.Name, Err: err}
+	}
+	return err
 }

@@ -155,6 +155,18 @@ func (c ColumnChange) of(before *string, e Event, payload Object) (value json.Ra
 	return value, true, err == nil
 }
 
+// operands are what the columns take of an event.
+func (t *StateTable) operands(event string) (operands []Operand) {
+	for _, e := range t.Events {
+		if e.Event == event {
+			for _, c := range e.Changes {
+				operands = append(operands, c.Operand)
+			}
+		}
+	}
+	return operands
+}
+
 // takesAttributes reports whether a column takes what an event carries beside type, place, payload and time.
 func (t *StateTable) takesAttributes() bool {
 	for _, e := range t.Events {

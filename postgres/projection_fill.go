@@ -105,7 +105,7 @@ func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside
 	if len(rows) == 0 {
 		return 0, nil
 	}
-	if err := s.own(ctx); err != nil {
+	if err := s.keep(ctx); err != nil {
 		return 0, mapError(doing, err)
 	}
 	if !s.follows {

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -11,21 +13,25 @@ import (
 const offsetsSQL = `
 SELECT name, kind, version, fingerprint, position, event_id, coalesce(updated_at, made_at), coalesce(runner, ''), state,
        coalesce(next_try_at > ?1, 0), attempts, coalesce(failed_position, 0), coalesce(error, ''),
-       coalesce(failing_since, ''), coalesce(next_try_at, ''), skipped
+       coalesce(failing_since, ''), coalesce(next_try_at, ''), skipped,
+       coalesce((SELECT json_object('version', r.version, 'fingerprint', r.fingerprint, 'position', r.position,
+                     'failed_position', r.failed_position, 'error', r.error, 'skipped', json(r.skipped))
+                 FROM rea_rebuilds r WHERE r.name = rea_projections.name), 'null')
 FROM rea_projections
 WHERE mode = 'followed'`
 
 func (s *session) offsets(ctx context.Context, doing, query string, args ...any) (list []rea.ProjectionOffset, err error) {
 	var (
-		p                                  rea.ProjectionOffset
-		updated, failing, nextTry, skipped string
+		p                                           rea.ProjectionOffset
+		updated, failing, nextTry, skipped, rebuild string
 	)
 	err = each(ctx, s.db, func() error {
-		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped = moment(updated), moment(failing), moment(nextTry), nil
+		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped, p.Rebuild = moment(updated), moment(failing), moment(nextTry), nil, nil
 		list = append(list, p)
-		return json.Unmarshal([]byte(skipped), &list[len(list)-1].Skipped)
+		at := &list[len(list)-1]
+		return errors.Join(json.Unmarshal([]byte(skipped), &at.Skipped), json.Unmarshal([]byte(rebuild), &at.Rebuild))
 	}, []any{&p.Name, &p.Kind, &p.Version, &p.Fingerprint, &p.Offset.Position, &p.Offset.EventID, &updated, &p.Runner, &p.State,
-		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped}, query, append([]any{rea.FormatTime(time.Now())}, args...)...)
+		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped, &rebuild}, query, append([]any{rea.FormatTime(time.Now())}, args...)...)
 	return list, s.store.mapError(doing, err)
 }
 
@@ -49,7 +55,11 @@ func (s *session) EventAt(ctx context.Context, position int64) (id int64, err er
 }
 
 func (s *session) PositionOf(ctx context.Context, eventID int64) (int64, error) {
-	return s.EventAt(ctx, eventID)
+	position, err := s.EventAt(ctx, eventID)
+	if err == nil && position == 0 {
+		err = fmt.Errorf("%w: there is no event with the id %d, or it has not committed", rea.ErrNotFound, eventID)
+	}
+	return position, err
 }
 
 // ClaimProjection: this transaction has the file's write lock.

@@ -28,7 +28,7 @@ docs/projections.md tells all of it from the beginning.`,
 		RunE: group,
 	}
 	cmd.AddCommand(a.projectionListCommand(), a.projectionShowCommand(), a.projectionRebuildCommand(), a.projectionPauseCommand(),
-		a.projectionResumeCommand(), a.projectionRetryCommand(), a.projectionSkipCommand(), a.projectionCheckCommand())
+		a.projectionResumeCommand(), a.projectionRetryCommand(), a.projectionSkipCommand(), a.projectionCheckCommand(), a.projectionDropCommand())
 	return cmd
 }
 
@@ -136,31 +136,40 @@ func (p projection) table(d database) string {
 
 // projectionLine is a projection, in JSON.
 type projectionLine struct {
-	Name           string   `json:"name"`
-	Mode           string   `json:"mode"`
-	Kind           string   `json:"kind"`
-	Of             *string  `json:"of"`
-	Version        int      `json:"version"`
-	Table          *string  `json:"table"`
-	State          string   `json:"state"`
-	Position       *int64   `json:"position"` // null: inline
-	Head           int64    `json:"head"`
-	Lag            *int64   `json:"lag"`       // in events; null: not known, or inline
-	LagSince       *string  `json:"lag_since"` // when the oldest event that it lacks was stored
-	LagSeconds     *float64 `json:"lag_seconds"`
-	UpdatedAt      *string  `json:"updated_at"`
-	Runner         *string  `json:"runner"`
-	FailedPosition *int64   `json:"failed_position"`
-	AggregateType  *string  `json:"aggregate_type"` // of the event that it fails on
-	AggregateID    *string  `json:"aggregate_id"`
-	Seq            *int64   `json:"seq"`
-	EventType      *string  `json:"event_type"`
-	Attempts       int      `json:"attempts"`
-	Error          *string  `json:"error"`
-	FailingSince   *string  `json:"failing_since"`
-	NextTryAt      *string  `json:"next_try_at"`
-	Skipped        int      `json:"skipped"`
-	Trouble        *string  `json:"trouble"`
+	Name           string       `json:"name"`
+	Mode           string       `json:"mode"`
+	Kind           string       `json:"kind"`
+	Of             *string      `json:"of"`
+	Version        int          `json:"version"`
+	Table          *string      `json:"table"`
+	State          string       `json:"state"`
+	Position       *int64       `json:"position"` // null: inline
+	Head           int64        `json:"head"`
+	Lag            *int64       `json:"lag"`       // in events; null: not known, or inline
+	LagSince       *string      `json:"lag_since"` // when the oldest event that it lacks was stored
+	LagSeconds     *float64     `json:"lag_seconds"`
+	UpdatedAt      *string      `json:"updated_at"`
+	Runner         *string      `json:"runner"`
+	FailedPosition *int64       `json:"failed_position"`
+	AggregateType  *string      `json:"aggregate_type"` // of the event that it fails on
+	AggregateID    *string      `json:"aggregate_id"`
+	Seq            *int64       `json:"seq"`
+	EventType      *string      `json:"event_type"`
+	Attempts       int          `json:"attempts"`
+	Error          *string      `json:"error"`
+	FailingSince   *string      `json:"failing_since"`
+	NextTryAt      *string      `json:"next_try_at"`
+	Skipped        int          `json:"skipped"`
+	Rebuild        *rebuildLine `json:"rebuild"` // that is not finished
+	Trouble        *string      `json:"trouble"`
+}
+
+// rebuildLine is a rebuild that is not finished, in JSON.
+type rebuildLine struct {
+	Position       int64   `json:"position"`
+	FailedPosition *int64  `json:"failed_position"`
+	Error          *string `json:"error"`
+	Skipped        int     `json:"skipped"`
 }
 
 func (p projection) line(d database) projectionLine {
@@ -180,6 +189,12 @@ func (p projection) line(d database) projectionLine {
 	}
 	if p.Failed.Position > 0 {
 		line.FailedPosition = &p.Failed.Position
+	}
+	if r := p.Rebuild; r != nil {
+		line.Rebuild = &rebuildLine{Position: r.Position, Error: given(r.Error), Skipped: len(r.Skipped)}
+		if r.FailedPosition > 0 {
+			line.Rebuild.FailedPosition = &r.FailedPosition
+		}
 	}
 	if e := p.Failing; e != nil {
 		line.AggregateType, line.AggregateID, line.Seq, line.EventType = &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type

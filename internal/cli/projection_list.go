@@ -145,12 +145,16 @@ func text(s *string) string {
 
 // printTrouble says below the table why a projection does not go on.
 func (a *app) printTrouble(p projection) error {
-	if p.Trouble == "" {
+	trouble := p.trouble()
+	switch {
+	case trouble == "" && p.Rebuild == nil:
 		return nil
+	case trouble == "":
+		trouble = "a rebuild of it is not finished"
 	}
-	text := fmt.Sprintf("\n%s: %s\n", safe(p.Name), safe(p.trouble()))
+	text := fmt.Sprintf("\n%s: %s\n", safe(p.Name), safe(trouble))
 	if p.Failing != nil {
-		text += fmt.Sprintf("  event     %s\n", failingText(p))
+		text += fmt.Sprintf("  event     %s\n", failingText(p.Failing, 0))
 	}
 	if p.Failed.Attempts > 0 {
 		text += fmt.Sprintf("  attempts  %d since %s\n  error     %s\n", p.Failed.Attempts, rea.FormatTime(p.Failed.Since), fold(oneLine.Replace(p.Failed.Error), 500))
@@ -158,14 +162,32 @@ func (a *app) printTrouble(p projection) error {
 	if !p.Failed.NextTry.IsZero() {
 		text += fmt.Sprintf("  next try  %s\n", rea.FormatTime(p.Failed.NextTry))
 	}
+	if r := p.Rebuild; r != nil {
+		text += fmt.Sprintf("  rebuild   at position %d of %d", r.Position, p.Head)
+		if r.FailedPosition > 0 {
+			text += fmt.Sprintf(", fails on %s\n  error     %s", failingText(p.RebuildFailing, r.FailedPosition), fold(oneLine.Replace(r.Error), 500))
+		}
+		if text += "\n"; r.FailedPosition > 0 || p.Trouble == "" {
+			text += fmt.Sprintf("  go on     %s\n", rebuildHint(p))
+		}
+	}
 	_, err := fmt.Fprint(a.env.Stdout, text)
 	return err
 }
 
-// failingText names the event that a projection fails on.
-func failingText(p projection) string {
-	if p.Failing == nil {
-		return fmt.Sprintf("position %d", p.Failed.Position)
+// rebuildHint is what to type for a rebuild that is not finished.
+func rebuildHint(p projection) string {
+	hint := "`rea projection rebuild " + safe(p.Name) + "`"
+	if p.Rebuild.FailedPosition > 0 {
+		hint += fmt.Sprintf(", after mending what the error says, or after `rea projection skip %s --position %d`", safe(p.Name), p.Rebuild.FailedPosition)
 	}
-	return fmt.Sprintf("%s seq %d, %s, position %d", refText(p.Failing.Aggregate), p.Failing.Seq, fold(p.Failing.Type, 60), p.Failing.Position)
+	return hint
+}
+
+// failingText names the event that a projection fails on. position serves where the event is not there.
+func failingText(e *rea.Event, position int64) string {
+	if e == nil {
+		return fmt.Sprintf("position %d", position)
+	}
+	return fmt.Sprintf("%s seq %d, %s, position %d", refText(e.Aggregate), e.Seq, fold(e.Type, 60), e.Position)
 }

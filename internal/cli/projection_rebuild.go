@@ -26,7 +26,7 @@ without). An inline projection is made anew by "rea catalog apply", once its ver
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "owner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				return a.rebuild(ctx, archive, p, yes)
 			})
 		},

@@ -65,7 +65,7 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	archive, d, err := a.open(ctx, opening{role: "owner", catalog: c, logger: slog.New(&warnings{app: a, talks: true, timed: a.timed()}),
+	archive, d, err := a.open(ctx, opening{role: "runner", catalog: c, logger: slog.New(&warnings{app: a, talks: true, timed: a.timed()}),
 		retryAfter: f.retryAfter, stallAfter: f.stallAfter})
 	if err != nil {
 		return unlessStopped(ctx, err)
@@ -96,12 +96,13 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 		}
 		a.say("no catalog (--catalog FILE, REA_CATALOG, ./" + localCatalog + "): the feed alone is kept")
 	}
-	if err := a.mayRun(ctx); err != nil && len(kept) > 0 {
+	makes, err := a.mayRun(ctx)
+	if err != nil && len(kept) > 0 {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	watch := &runWatch{app: a, archive: archive, kept: kept, began: time.Now(), said: map[string]bool{}, me: thisProcess()}
+	watch := &runWatch{app: a, archive: archive, kept: kept, began: time.Now(), makes: makes, said: map[string]bool{}, me: thisProcess()}
 	if !f.once {
 		a.sayKept(list, kept, d)
 	}
@@ -133,6 +134,9 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	list = slices.DeleteFunc(list, func(p projection) bool { return !slices.Contains(kept, p.Name) })
 	if err := a.printProjections(list, d); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(list, func(p projection) bool { return p.State == rea.StateNew }); i >= 0 {
+		return &rea.OwnerError{Projection: list[i].Name, Err: missingRight{}}
 	}
 	return a.judgeProjections(list, maxLag{})
 }
@@ -171,6 +175,7 @@ type runWatch struct {
 	archive *rea.Archive
 	kept    []string
 	began   time.Time
+	makes   bool // tables of new projections
 	me      string
 	said    map[string]bool
 }
@@ -197,7 +202,11 @@ func (w *runWatch) others(ctx context.Context) {
 				continue
 			}
 			w.said[key] = true
-			w.app.logLine(fmt.Sprintf("%s: %s moves it; this process takes over where that one ends", safe(p.Name), safe(p.Runner)))
+			line := "%s: %s moves it; this process takes over where that one ends"
+			if p.State == rea.StateNeedsRebuild {
+				line = "%s: %s moves it, by another definition than the one that this process has read: this process leaves it alone, and has to be started anew with the newer catalog"
+			}
+			w.app.logLine(fmt.Sprintf(line, safe(p.Name), safe(p.Runner)))
 		}
 	}
 }
@@ -219,6 +228,8 @@ func (w *runWatch) once(ctx context.Context, list []projection) {
 		for _, p := range list {
 			done := false
 			switch p.State {
+			case rea.StateNew:
+				done = !w.makes
 			case rea.StateStalled, rea.StatePaused, rea.StateNeedsRebuild:
 				done = true
 			case rea.StateFailing:

@@ -27,6 +27,9 @@ func (a *app) waitCommand() *cobra.Command {
 rea.append give), or all events up to a position, or all that have committed by now (--head).
 Somebody has to run it: see "rea run". An inline projection has each event when its append commits.
 
+An event has to have committed: an id that is not there is not_found (exit code 1), and so is
+one whose transaction is still open, which looks the same. On a standby server it is waited for.
+
 Exit code 3 at once where the projection does not go on (stalled, paused, to be rebuilt), and 1
 after --timeout.`,
 		Example: `  rea wait hourly_sales --head --timeout 30s
