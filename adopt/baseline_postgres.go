@@ -19,7 +19,8 @@ type Baseline struct {
 	options BaselineOptions
 	guard   *Guarded
 	status  *int // of Columns; nil: none
-	columns []Column
+	columns []Column // whose values are kept
+	hidden  []string // redacted ones
 
 	rejects *rejects
 	result  BaselineResult
@@ -54,8 +55,11 @@ func NewBaseline(ctx context.Context, db *pgxpool.Pool, t *Table, o BaselineOpti
 		}
 	}
 	for i, c := range t.Columns {
-		if b.guard.Watches(c) && (len(o.Columns) == 0 || slices.Contains(o.Columns, c.Name) || slices.Contains(t.Key, i)) {
+		switch asked := len(o.Columns) == 0 || slices.Contains(o.Columns, c.Name) || slices.Contains(t.Key, i); {
+		case asked && b.guard.Watches(c):
 			b.columns = append(b.columns, c)
+		case asked && b.guard.redacts(c):
+			b.hidden = append(b.hidden, c.Name)
 		}
 	}
 	return b, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
@@ -279,7 +280,7 @@ func payloadOf(columns []string, row sqliteRow) (json.RawMessage, error) {
 }
 
 func (b *SQLiteBaseline) reject(key []any, why error) Reject {
-	r := Reject{Table: b.table.Name, Code: cmp.Or(rea.Code(why), "refused"), Message: why.Error()}
+	r := Reject{Table: b.table.Name, Code: cmp.Or(rea.Code(why), "refused"), Message: strings.TrimPrefix(why.Error(), "rea: ")}
 	for _, value := range key {
 		if value == nil {
 			r.Key = append(r.Key, nil)

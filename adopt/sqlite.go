@@ -46,7 +46,7 @@ func DescribeSQLite(ctx context.Context, db sqlite.SQL, name string, key []strin
 	}
 	switch lower := strings.ToLower(t.Name); {
 	case t.Name == "":
-		return nil, fmt.Errorf("%w: there is no table %s in the archive's file", rea.ErrNotFound, name)
+		return nil, &NoTableError{Table: name, Hint: " in the archive's file"}
 	case kind != "table" || strings.HasPrefix(lower, "rea_") || strings.HasPrefix(lower, "sqlite_"):
 		return nil, fmt.Errorf("rea: %s is no table of the application's", t.Name)
 	}
