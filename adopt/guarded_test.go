@@ -22,3 +22,7 @@ BEGIN
 END
 $$`, `CREATE TRIGGER capture AFTER INSERT OR UPDATE OR DELETE ON public.orders FOR EACH ROW EXECUTE FUNCTION public.capture()`)
 }
+
+// refusingSQL says that the orders are guarded in refuse mode, without the triggers.
+const refusingSQL = `
+INSERT INTO rea.guards (relation, aggregate_type, mode, key, columns) VALUES ('public.orders', 'order', 'refuse', '{1}', '[]')`
