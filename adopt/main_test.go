@@ -48,7 +48,7 @@ func newPool(t *testing.T, statements ...string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.MaxConns = 10
+	config.MaxConns = 15
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestBaselineWhileTheTableChanges(t *testing.T) {
 	defer stop()
 	var work sync.WaitGroup
 	var changes atomic.Int64
-	for range 5 { // 100 changes a second each
+	for range 10 { // 50 changes a second each
 		work.Go(func() { change(ctx, t, pool, n, &changes) })
 	}
 	var waited time.Duration
@@ -59,7 +59,7 @@ func TestBaselineWhileTheTableChanges(t *testing.T) {
 
 // change changes rows until ctx ends.
 func change(ctx context.Context, t *testing.T, pool *pgxpool.Pool, n int, changes *atomic.Int64) {
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
