@@ -18,7 +18,7 @@ type Baseline struct {
 	table   *Table
 	options BaselineOptions
 	guard   *Guarded
-	status  *int // of Columns; nil: none
+	status  *int     // of Columns; nil: none
 	columns []Column // whose values are kept
 	hidden  []string // redacted ones
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/realtime-event-archive/rea/adopt"
+	"github.com/realtime-event-archive/rea/guard"
 )
 
 // onlineRows is the size of the table that is changed while its baseline is taken; REA_CHAOS=long: 100,000.
@@ -29,7 +30,7 @@ func TestBaselineWhileTheTableChanges(t *testing.T) {
 	t.Parallel()
 	n := onlineRows()
 	pool := newPool(t, ordersSQL, fmt.Sprintf(`INSERT INTO orders SELECT i, 'placed', i, now() FROM generate_series(1, %d) i`, n), `ANALYZE orders`)
-	guardOrders(t, pool)
+	guardOrders(t, pool, guard.Settings{Status: "status"})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var work sync.WaitGroup

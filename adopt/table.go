@@ -36,6 +36,7 @@ type Column struct {
 	Generated bool   `json:"-"`    // the database computes it
 	Spelt     bool   `json:"-"`    // json or xml: its text is its value, and stands as a string
 	NotNull   bool   `json:"-"`
+	TypeOID   uint32 `json:"-"`
 
 	varies bool // its values differ in size
 }
@@ -65,7 +66,7 @@ WITH RECURSIVE types AS (
     SELECT t.attnum, CASE WHEN p.typbasetype <> 0 THEN p.typbasetype ELSE p.typelem END
     FROM types t JOIN pg_catalog.pg_type p ON p.oid = t.type WHERE p.typbasetype <> 0 OR (p.typelem <> 0 AND p.typcategory = 'A')
 )
-SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', a.attnotnull, a.attlen = -1,
+SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', a.attnotnull, a.atttypid, a.attlen = -1,
        EXISTS (SELECT FROM types t WHERE t.attnum = a.attnum AND t.type IN ('pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.xml'::pg_catalog.regtype))
 FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
@@ -106,7 +107,7 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 		return nil, fmt.Errorf("rea: read the columns of %s: %w", t, err)
 	}
 	var c Column
-	if _, err = pgx.ForEachRow(rows, []any{&c.Number, &c.Name, &c.Type, &c.Generated, &c.NotNull, &c.varies, &c.Spelt}, func() error {
+	if _, err = pgx.ForEachRow(rows, []any{&c.Number, &c.Name, &c.Type, &c.Generated, &c.NotNull, &c.TypeOID, &c.varies, &c.Spelt}, func() error {
 		t.Columns = append(t.Columns, c)
 		return nil
 	}); err != nil {
