@@ -19,6 +19,9 @@ func (a *Archive) DropProjection(ctx context.Context, name string) error {
 		}
 	}
 	return a.claimed(ctx, name, func(session OwnSession, at ProjectionOffset) error {
+		if at.Inline {
+			return fmt.Errorf("rea: the projection %s is inline: applying a catalog without it makes appends leave its table alone, which is then yours to drop", clip(name))
+		}
 		f := Followed{Name: name, Kind: at.Kind}
 		if f.Kind != KindGo {
 			dependents, err := session.Dependents(ctx, f)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ProjectionStatus says where a followed projection stands.
+// ProjectionStatus says where a projection stands.
 type ProjectionStatus struct {
 	ProjectionOffset
 	Head           int64  // the last position
@@ -28,8 +28,9 @@ func (s ProjectionStatus) Lag() (events int64, known bool) {
 	return max(s.Head-s.Position, 0), s.Head >= s.Position
 }
 
-// Projections says of every followed projection that is recorded in the database or declared, by name, where it stands.
-// Events that have committed and have no position yet are not counted.
+// Projections says of every projection that is recorded in the database or declared, by name, where it stands. Events that have
+// committed and have no position yet are not counted. An inline one has each event when its append commits, but for those that
+// only a runner can fold: its position says up to where one has looked for these.
 func (a *Archive) Projections(ctx context.Context) ([]ProjectionStatus, error) {
 	declared, err := a.followed()
 	if err != nil {
@@ -59,8 +60,12 @@ func (a *Archive) Projections(ctx context.Context) ([]ProjectionStatus, error) {
 	}
 	for _, f := range declared {
 		if !slices.ContainsFunc(recorded, func(p ProjectionOffset) bool { return p.Name == f.Name }) {
-			list = append(list, ProjectionStatus{ProjectionOffset: ProjectionOffset{Name: f.Name, Kind: f.Kind, Version: f.Version, State: StateNew}, Head: head,
-				Trouble: "nobody has run it yet: `rea run`"})
+			trouble := "nobody has run it yet: `rea run`"
+			if f.Inline {
+				trouble = notApplied
+			}
+			list = append(list, ProjectionStatus{ProjectionOffset: ProjectionOffset{Name: f.Name, Inline: f.Inline, Of: f.Of, Kind: f.Kind, Version: f.Version, State: StateNew}, Head: head,
+				Trouble: trouble})
 		}
 	}
 	slices.SortFunc(list, func(x, y ProjectionStatus) int { return strings.Compare(x.Name, y.Name) })
@@ -84,13 +89,13 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 		}
 		if id != s.EventID {
 			s.State = StateNeedsRebuild
-			s.Trouble = (&OffsetError{Projection: s.Name, Offset: s.Offset, Head: s.Head, EventID: id}).Error()
+			s.Trouble = (&OffsetError{Projection: s.Name, Inline: s.Inline, Offset: s.Offset, Head: s.Head, EventID: id}).Error()
 			return nil
 		}
 	}
 	if f != nil && f.Fingerprint != s.Fingerprint {
 		s.State = StateNeedsRebuild
-		s.Trouble = (&StaleError{Projection: s.Name, Applied: s.Version, Declared: f.Version}).Error()
+		s.Trouble = (&StaleError{Projection: s.Name, Inline: s.Inline || f.Inline, Applied: s.Version, Declared: f.Version}).Error()
 		return nil
 	}
 	if s.Failed.Position > 0 {
@@ -98,7 +103,7 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 			return err
 		}
 	}
-	switch undeclared := f == nil && a.config.Catalog != nil && s.Kind != KindGo; {
+	switch undeclared := f == nil && a.config.Catalog != nil && s.Kind != KindGo && !s.Inline; {
 	case undeclared:
 		s.Trouble = fmt.Sprintf("the catalog does not declare it: nobody who goes by this catalog keeps it: declare it, or `rea projection drop %s`", clip(s.Name))
 		if s.State == StateRunning && s.Failed.Attempts > 0 {
@@ -179,51 +184,4 @@ func (a *Archive) claimed(ctx context.Context, name string, fn func(OwnSession, 
 		}
 		return fn(session, at)
 	})
-}
-
-// WaitFor returns when a projection has come to a position. Somebody must run it (Run). Where the program declares
-// projections, a name that is neither among them nor in the database is ErrNotFound.
-func (a *Archive) WaitFor(ctx context.Context, name string, position int64) error {
-	return a.wait(ctx, name, func(context.Context) (int64, error) { return position, nil })
-}
-
-// WaitForEvent returns when a projection has the event with an id, which a Receipt has. The event must have committed: one that is not
-// there, or not yet, is ErrNotFound. A standby server may have it later, and is waited for.
-func (a *Archive) WaitForEvent(ctx context.Context, name string, eventID int64) error {
-	position := int64(0)
-	return a.wait(ctx, name, func(ctx context.Context) (_ int64, err error) {
-		if position == 0 {
-			position, err = a.store.Autocommit().PositionOf(ctx, eventID)
-		}
-		return position, err
-	})
-}
-
-// wait polls; wanted gives 0 for what has no position yet.
-func (a *Archive) wait(ctx context.Context, name string, wanted func(context.Context) (int64, error)) error {
-	idle := idling{most: a.config.PollEvery}
-	_, undeclared := a.named(name)
-	if list, err := a.followed(); err == nil && len(list) == 0 {
-		undeclared = nil // this program does not know what others declare
-	}
-	for {
-		position, err := wanted(ctx)
-		if err != nil {
-			return err
-		}
-		list, err := a.store.Autocommit().Offsets(ctx)
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(list, func(p ProjectionOffset) bool { return p.Name == name })
-		switch {
-		case at >= 0 && position > 0 && list[at].Position >= position:
-			return nil
-		case at < 0 && undeclared != nil: // nobody will ever make it
-			return undeclared
-		}
-		if !pause(ctx, idle.next(false)) {
-			return fmt.Errorf("rea: wait for the projection %s: %w", clip(name), ctx.Err())
-		}
-	}
 }

@@ -43,6 +43,9 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 	if err != nil {
 		return err
 	}
+	if f.Inline {
+		return fmt.Errorf("rea: rebuild %s: appends keep it: raise its version in the catalog, and apply that", clip(name))
+	}
 	if err := a.store.Autocommit().Ready(ctx, true); err != nil {
 		return err
 	}

@@ -14,8 +14,9 @@ import (
 // pollBusy is how soon Run looks again after there was something.
 const pollBusy = 25 * time.Millisecond
 
-// Run numbers what commits, and keeps the followed projections of Config.Catalog and Config.Projections, or those that are
-// named, until ctx ends: then it returns nil. Several processes may run at once: each projection is moved by one of
+// Run numbers what commits, and keeps the projections of Config.Catalog and Config.Projections, or those that are named, until
+// ctx ends: then it returns nil. Of an inline one, which Apply has made, it folds the rows that are behind: appends do not fold
+// events of old versions, nor see all that is written past REA. Several processes may run at once: each projection is moved by one of
 // them at a time. A projection that the database does not have is made. What a projection fails on stops that one alone,
 // and stands in Projections. A database that is lost is tried again with growing delay.
 func (a *Archive) Run(ctx context.Context, names ...string) error {

@@ -17,6 +17,7 @@ type follower struct {
 	known    int64  // the position at the last look; -1: not known
 	verified Offset // was compared with the feed
 	trying   int    // the page that was tried last
+	stuck    int64  // inline: an event at this position could not be folded
 	said     string // why it stopped
 	wake     chan struct{}
 }
@@ -108,15 +109,17 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	case !ok:
 		f.known = -1
 		return 0, errElsewhere
-	case at.Name == "":
+	case f.Inline && !at.Inline: // not applied
+		return 0, nil
+	case at.Name == "", at.Inline && !f.Inline:
 		_ = session.Rollback(context.WithoutCancel(ctx))
 		return 0, f.archive.makeProjection(ctx, f.Followed)
 	case at.Fingerprint != f.Fingerprint:
-		return 0, &StaleError{Projection: f.Name, Applied: at.Version, Declared: f.Version}
+		return 0, &StaleError{Projection: f.Name, Inline: f.Inline, Applied: at.Version, Declared: f.Version}
 	}
 	if f.verified != at.Offset || at.Offset == (Offset{}) {
-		if err := checkOffset(ctx, session, f.Name, at.Offset); err != nil {
-			return 0, err
+		if err := checkOffset(ctx, session, at.Name, at.Offset); err != nil {
+			return 0, inlineOffset(err, f.Inline)
 		}
 		f.verified = at.Offset
 	}
@@ -126,6 +129,9 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	size := f.size
 	if at.Failed.Attempts > 0 {
 		size = 1
+	}
+	if f.Inline {
+		return f.lookBehind(ctx, session, at, size)
 	}
 	page, to, err := f.feed.read(ctx, session, at.Offset, size)
 	if err != nil {
@@ -139,27 +145,35 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if err := f.archive.applyPage(ctx, session, f.Followed, false, at.skips(), page); err != nil {
 		return 0, failed(at, page, f.trying, noteLost(ctx, session, err))
 	}
+	if err := f.move(ctx, session, at, to, size); err != nil {
+		if !errors.Is(err, errElsewhere) && !passing(err) {
+			err = failed(at, page, f.trying, err)
+		}
+		return 0, err
+	}
+	return f.trying, nil
+}
+
+// move moves the offset, and commits.
+func (f *follower) move(ctx context.Context, session OwnSession, at ProjectionOffset, to Offset, size int) error {
 	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
-		return 0, cmp.Or(err, errElsewhere)
+		return cmp.Or(err, errElsewhere)
 	}
 	// Not interrupted: whoever has stopped the runner finds what it has done, and nothing comes after.
 	ending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitLimit, cancel) })()
 	if err := session.Commit(ending); err != nil {
-		if !passing(err) {
-			err = failed(at, page, f.trying, err)
-		}
-		return 0, err
+		return err
 	}
 	if at.Failed.Attempts > 0 {
 		f.archive.config.Logger.Info("rea: a projection goes on", "projection", f.Name, "position", to.Position)
 	}
 	f.verified, f.known = to, -1
-	if f.trying < size { // the head was near
+	if to.Position-at.Position < int64(size) { // the head was near
 		f.known = to.Position
 	}
-	return f.trying, nil
+	return nil
 }
 
 // failed names the event, where one alone was tried.
@@ -217,7 +231,7 @@ func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
 			return err
 		}
 		for _, p := range recorded {
-			if p.Name == f.Name {
+			if p.Name == f.Name && !p.Inline {
 				return nil
 			}
 		}

@@ -58,7 +58,7 @@ type Session interface {
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
 	// Transaction gives the transaction that the session is in; nil: every call is one of its own.
 	Transaction() Transaction
-	// Offsets lists what is recorded of followed projections, by name.
+	// Offsets lists what is recorded of projections, by name.
 	Offsets(ctx context.Context) ([]ProjectionOffset, error)
 	// EventAt is the id of the event at a position; 0: there is none.
 	EventAt(ctx context.Context, position int64) (id int64, err error)

@@ -11,6 +11,8 @@ type FollowSession interface {
 	// another transaction has it, ok is false, or with wait, it waits about a second, which is then ErrRetry. A
 	// projection that is not recorded has no name.
 	ClaimProjection(ctx context.Context, name string, wait bool) (p ProjectionOffset, ok bool, err error)
+	// RowsBehind: see SnapshotSession.
+	RowsBehind(ctx context.Context, t StateTable, from Offset, limit int) (rows []RowPlace, to Offset, err error)
 	FollowPager
 	// MoveProjection moves the offset from one place to another, and forgets failures. moved is false where it was elsewhere.
 	MoveProjection(ctx context.Context, name, runner string, from, to Offset) (moved bool, err error)
@@ -95,6 +97,9 @@ type SnapshotSession interface {
 	Projections(ctx context.Context) ([]AppliedProjection, error)
 	StateRows(ctx context.Context, t StateTable, beside bool, after string, limit int) ([]RowPlace, error)
 	ReadStateRows(ctx context.Context, t StateTable, beside bool, ids []string) ([]StateRow, error)
+	// RowsBehind looks at the next positions after an offset, at most limit of them, and gives the aggregates, by id, whose row has not
+	// all of their events among these (Last is the last of them), and how far it has looked; the same offset, at the head.
+	RowsBehind(ctx context.Context, t StateTable, from Offset, limit int) (rows []RowPlace, to Offset, err error)
 	// StateIDs lists the aggregates after an id that have a row, in the order of ids.
 	StateIDs(ctx context.Context, t StateTable, after string, limit int) ([]string, error)
 	// Statistics reads a whole table.
@@ -107,9 +112,11 @@ type Offset struct {
 	EventID  int64 // of the event at that position; 0: none
 }
 
-// ProjectionOffset is what is recorded of a followed projection.
+// ProjectionOffset is what is recorded of a projection.
 type ProjectionOffset struct {
 	Name        string
+	Inline      bool   // appends keep it: the offset says up to where a runner has looked for rows that are behind
+	Of          string // the aggregate type of a table of states
 	Kind        string
 	Version     int
 	Fingerprint string

@@ -11,14 +11,13 @@ import (
 )
 
 const offsetsSQL = `
-SELECT p.name, p.kind, p.version, p.fingerprint, p.position, p.event_id, p.updated_at, coalesce(p.runner, ''), p.state,
+SELECT p.name, p.mode = 'inline', p.aggregate_type, p.kind, p.version, p.fingerprint, p.position, p.event_id, p.updated_at, coalesce(p.runner, ''), p.state,
        coalesce(p.next_try_at > clock_timestamp(), false), p.attempts, coalesce(p.failed_position, 0), coalesce(p.error, ''),
        p.failing_since, p.next_try_at, p.skipped::text,
        coalesce((SELECT jsonb_build_object('version', r.version, 'fingerprint', r.fingerprint, 'position', r.position,
                      'failed_position', r.failed_position, 'error', r.error, 'skipped', r.skipped)::text
                  FROM rea.rebuilds r WHERE r.name = p.name), 'null')
-FROM rea.projections p
-WHERE p.mode = 'followed'`
+FROM rea.projections p`
 
 func (s *session) offsets(ctx context.Context, doing, query string, args ...any) (list []rea.ProjectionOffset, err error) {
 	var (
@@ -31,7 +30,7 @@ func (s *session) offsets(ctx context.Context, doing, query string, args ...any)
 		list = append(list, p)
 		at := &list[len(list)-1]
 		return errors.Join(json.Unmarshal([]byte(skipped), &at.Skipped), json.Unmarshal([]byte(rebuild), &at.Rebuild))
-	}, []any{&p.Name, &p.Kind, &p.Version, &p.Fingerprint, &p.Offset.Position, &p.Offset.EventID, &p.UpdatedAt, &p.Runner, &p.State,
+	}, []any{&p.Name, &p.Inline, &p.Of, &p.Kind, &p.Version, &p.Fingerprint, &p.Offset.Position, &p.Offset.EventID, &p.UpdatedAt, &p.Runner, &p.State,
 		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped, &rebuild}, query, args...)
 	return list, mapError(doing, err)
 }
@@ -121,7 +120,7 @@ func (s *ownSession) ClaimProjection(ctx context.Context, name string, wait bool
 	if wait {
 		lock = " FOR UPDATE"
 	}
-	list, err := s.offsets(ctx, doing, offsetsSQL+" AND p.name = $1"+lock, name)
+	list, err := s.offsets(ctx, doing, offsetsSQL+"\nWHERE p.name = $1"+lock, name)
 	switch {
 	case sqlState(err) == "55P03":
 		return p, false, retry(doing, err)
@@ -131,7 +130,7 @@ func (s *ownSession) ClaimProjection(ctx context.Context, name string, wait bool
 		return list[0], true, nil
 	}
 	there := false
-	err = s.one(ctx, &there, `SELECT EXISTS (SELECT FROM rea.projections p WHERE p.mode = 'followed' AND p.name = $1)`, name)
+	err = s.one(ctx, &there, `SELECT EXISTS (SELECT FROM rea.projections p WHERE p.name = $1)`, name)
 	return p, !there, mapError(doing, err)
 }
 
@@ -152,7 +151,7 @@ func (s *ownSession) MoveProjection(ctx context.Context, name, runner string, fr
 UPDATE rea.projections p
 SET position = $4, event_id = $5, updated_at = clock_timestamp(), runner = $6,
     attempts = 0, failed_position = NULL, error = NULL, failing_since = NULL, next_try_at = NULL
-WHERE p.name = $1 AND p.mode = 'followed' AND p.position = $2 AND p.event_id = $3`, name, from.Position, from.EventID, to.Position, to.EventID, runner)
+WHERE p.name = $1 AND p.position = $2 AND p.event_id = $3`, name, from.Position, from.EventID, to.Position, to.EventID, runner)
 	return n == 1, err
 }
 

@@ -26,6 +26,36 @@ const (
 	singlySQL  = `unnest($1::bigint[]) i(id) CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.id = i.id LIMIT 1) e`
 )
 
+const followEndSQL = `
+SELECT p.position, p.event_id
+FROM (SELECT p.position, p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) p
+ORDER BY p.position DESC
+LIMIT 1`
+
+// rowsBehindSQL reads the page of the feed first (feed_pkey), then its events (events_pkey), then the rows by their primary key.
+const rowsBehindSQL = `
+SELECT a.aggregate_id, coalesce(v.rea_seq, 0), a.seq
+FROM (SELECT e.aggregate_id, max(e.seq) AS seq
+      FROM (SELECT p.event_id FROM rea.feed p WHERE p.position > $1 ORDER BY p.position LIMIT $2) f
+      CROSS JOIN LATERAL (SELECT x.aggregate_type, x.aggregate_id, x.seq FROM rea.events x WHERE x.id = f.event_id LIMIT 1) e
+      WHERE e.aggregate_type = $3
+      GROUP BY e.aggregate_id) a
+LEFT JOIN %s v ON v.aggregate_id = a.aggregate_id
+WHERE v.rea_seq IS NULL OR v.rea_seq < a.seq
+ORDER BY a.aggregate_id`
+
+// RowsBehind: the end comes first, so that what is numbered in between is not passed over.
+func (s *ownSession) RowsBehind(ctx context.Context, t rea.StateTable, from rea.Offset, limit int) (rows []rea.RowPlace, to rea.Offset, err error) {
+	x := stateSQL{t}
+	to = from
+	err = each(ctx, s.db, func() error { return nil }, []any{&to.Position, &to.EventID}, followEndSQL, from.Position, limit)
+	if err != nil || to == from {
+		return nil, to, mapError("read by position", err)
+	}
+	rows, err = s.places(ctx, fmt.Sprintf(rowsBehindSQL, x.table(false)), "read "+x.table(false), from.Position, to.Position-from.Position, t.Of)
+	return rows, to, err
+}
+
 func (s *ownSession) FollowPage(ctx context.Context, filter rea.FollowFilter, from rea.Offset, limit int) (page []rea.Event, to rea.Offset, err error) {
 	const doing = "read by position"
 	to = from

@@ -231,12 +231,13 @@ func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, bu
 	}
 	definition, fingerprint := t.Definition()
 	return mapError(doing, s.db.exec(ctx, `
-INSERT INTO rea.projections (name, mode, aggregate_type, version, definition, fingerprint)
+INSERT INTO rea.projections AS p (name, mode, aggregate_type, version, definition, fingerprint)
 VALUES ($1, 'inline', $2, $3, $4, $5)
 ON CONFLICT (name) DO UPDATE
 SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = excluded.version, definition = excluded.definition,
-    fingerprint = excluded.fingerprint, made_by = excluded.made_by, made_at = excluded.made_at`,
-		t.Name, t.Of, t.Version, definition, fingerprint))
+    fingerprint = excluded.fingerprint, made_by = excluded.made_by, made_at = excluded.made_at,
+    position = CASE WHEN $6 THEN 0 ELSE p.position END, event_id = CASE WHEN $6 THEN 0 ELSE p.event_id END`,
+		t.Name, t.Of, t.Version, definition, fingerprint, built))
 }
 
 func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {

@@ -8,6 +8,9 @@ import (
 
 func (s *ownSession) DropProjection(ctx context.Context, f rea.Followed) error {
 	doing := "drop the projection " + f.Name
+	if err := s.own(ctx); err != nil {
+		return mapError(doing, err)
+	}
 	if f.Kind != rea.KindGo {
 		built, err := s.built(ctx, f.Name)
 		if err != nil {

@@ -60,6 +60,45 @@ func TestARunnersLoginKeepsProjectionsAndTouchesNothingElse(t *testing.T) {
 	s.want("rea_owner", `SELECT string_agg(DISTINCT tableowner::text, ' ') FROM pg_tables WHERE schemaname = 'rea_views'`)
 }
 
+func TestARunnersLoginFoldsInlineRowsThatAreBehind(t *testing.T) {
+	t.Parallel()
+	s, name := roleConsole(t, "rea_runner")
+	config := counting(t)
+	list := config.Catalog.Projections()
+	for i := range list {
+		list[i].Inline = list[i].Of != ""
+	}
+	catalog, err := config.Catalog.WithProjections(list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Catalog = catalog
+	opened := func(url string) *postgres.Archive {
+		a, err := postgres.Open(t.Context(), url, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.Close)
+		return a
+	}
+	owner := opened(s.Config().ConnString())
+	if _, err := owner.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Rebuild(t.Context(), "hourly", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.do(`RESET SESSION AUTHORIZATION; ALTER TABLE rea.events DISABLE TRIGGER "orders (rea catalog apply)"`)
+	receipt := put(t, owner.Autocommit(), order1, "A")
+	s.do(`ALTER TABLE rea.events ENABLE TRIGGER "orders (rea catalog apply)"`)
+	a := opened(with(t, s.Config().ConnString(), "user", name))
+	runs(t, a)
+	has(t, a, receipt)
+	s.want("1", `SELECT n::text FROM rea_views.orders WHERE aggregate_id = '1'`)
+	has(t, a, put(t, owner.Autocommit(), order1, "A"))
+	s.want("2", `SELECT n::text FROM rea_views.orders WHERE aggregate_id = '1'`)
+}
+
 func TestWhatARunnersLoginMayNotMakeIsNamedAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	s, login := runnerDatabase(t)

@@ -217,7 +217,9 @@ func (s *session) InstallStateTable(ctx context.Context, t rea.StateTable, built
 INSERT INTO rea_projections (name, mode, aggregate_type, version, definition, fingerprint) VALUES (?1, 'inline', ?2, ?3, ?4, ?5)
 ON CONFLICT (name) DO UPDATE
 SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = excluded.version, definition = excluded.definition,
-    fingerprint = excluded.fingerprint, made_at = excluded.made_at`, t.Name, t.Of, int64(t.Version), definition, fingerprint)
+    fingerprint = excluded.fingerprint, made_at = excluded.made_at,
+    position = CASE WHEN ?6 THEN 0 ELSE position END, event_id = CASE WHEN ?6 THEN 0 ELSE event_id END`,
+		t.Name, t.Of, int64(t.Version), definition, fingerprint, number(built))
 	return s.store.mapError("make appends keep "+tableOf(t, false), err)
 }
 

@@ -18,12 +18,12 @@ import (
 func (a *app) changing(cmd *cobra.Command, role, name string, change func(context.Context, *rea.Archive, projection) (said string, err error)) error {
 	ctx := cmd.Context()
 	return a.withProjections(ctx, role, func(archive *rea.Archive, c *rea.Catalog, d database) error {
-		p, err := a.projection(ctx, archive, c, name)
+		p, err := a.projection(ctx, archive, name)
 		switch {
 		case err != nil:
 			return err
-		case p.mode == modeInline:
-			return &refusedError{fmt.Sprintf("%s is inline: appends keep it, and nobody runs it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
+		case p.mode == modeInline && p.State == rea.StateNew:
+			return &stuckError{p}
 		}
 		said, err := change(ctx, archive, p)
 		if err != nil {
@@ -33,11 +33,15 @@ func (a *app) changing(cmd *cobra.Command, role, name string, change func(contex
 			_, err := fmt.Fprintln(a.env.Stdout, said)
 			return err
 		}
-		if p, err = a.projection(ctx, archive, c, name); err != nil {
+		if p, err = a.projection(ctx, archive, name); err != nil {
 			return err
 		}
 		return a.object(p.line(d))
 	})
+}
+
+func refusedInline(p projection) error {
+	return &refusedError{fmt.Sprintf("%s is inline: appends keep it, and nobody runs it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
 }
 
 func (a *app) projectionPauseCommand() *cobra.Command {

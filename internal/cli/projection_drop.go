@@ -31,7 +31,7 @@ without). Appends leave an inline projection alone after "rea catalog apply".`,
 			}
 			ctx := cmd.Context()
 			return a.withProjections(ctx, "owner", func(archive *rea.Archive, c *rea.Catalog, d database) error {
-				p, err := a.projection(ctx, archive, c, args[0])
+				p, err := a.projection(ctx, archive, args[0])
 				if err != nil {
 					return err
 				}

@@ -26,11 +26,13 @@ func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [NAME...]",
-		Short: "Keep the followed projections, until it is stopped",
-		Long: `Give a position to what commits, and keep the tables of the catalog's followed projections,
-or of those that are named. Without a catalog it keeps the positions alone. Any number of
-processes may run it beside the application: each projection is moved by one of them at a
-time, and another goes on where one is killed. A changed catalog wants a new start.
+		Short: "Keep the projections, until it is stopped",
+		Long: `Give a position to what commits, and keep the tables of the catalog's projections, or of those
+that are named. Of an inline one, which appends keep, it folds the rows that they leave behind:
+events of older versions, and on SQLite what is written past REA. Without a catalog it keeps the
+positions alone. Any number of processes may run it beside the application: each projection is
+moved by one of them at a time, and another goes on where one is killed. A changed catalog
+wants a new start.
 
 It says at its start where each projection stands, then when one fails, stalls and goes on, and
 which other process moves one. It ends with Ctrl-C or SIGTERM (exit code 0). A database that is
@@ -43,7 +45,7 @@ where one does not go on.`,
   rea run hourly_sales --db postgres://localhost/shop
   rea run --once --json`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.projectionNames(true, false, true),
+		ValidArgsFunction: a.projectionNames(true, true, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.stallAfter < 1:
@@ -73,21 +75,17 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	defer archive.Close()
 	kept := names
 	if len(kept) == 0 {
-		for _, p := range c.Followed() {
+		for _, p := range c.Projections() {
 			kept = append(kept, p.Name)
 		}
 	}
-	list, err := a.projections(ctx, archive, c)
+	list, err := a.projections(ctx, archive)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	for _, name := range kept {
-		i := slices.IndexFunc(list, func(p projection) bool { return p.Name == name })
-		switch {
-		case !slices.ContainsFunc(c.Projections(), func(p rea.Projection) bool { return p.Name == name }):
-			return notThere("the catalog declares no projection " + fold(name, 60))
-		case i >= 0 && list[i].mode == modeInline:
-			return &refusedError{name + " is inline: appends keep it, and nobody has to run it"}
+	if c != nil { // without one it is said below
+		if err := a.declared(c, kept); err != nil {
+			return err
 		}
 	}
 	if c == nil {
@@ -128,14 +126,14 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	case ctx.Err() != nil:
 		return &stoppedError{"the next run goes on from here", ctx.Err()}
 	}
-	if list, err = a.projections(ctx, archive, c); err != nil {
+	if list, err = a.projections(ctx, archive); err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(p projection) bool { return !slices.Contains(kept, p.Name) })
 	if err := a.printProjections(list, d); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(list, func(p projection) bool { return p.State == rea.StateNew }); i >= 0 {
+	if i := slices.IndexFunc(list, func(p projection) bool { return p.State == rea.StateNew && !p.Inline }); i >= 0 {
 		return &rea.OwnerError{Projection: list[i].Name, Err: missingRight{}}
 	}
 	return a.judgeProjections(list, maxLag{})
@@ -154,11 +152,9 @@ func (a *app) sayKept(list []projection, kept []string, d database) {
 	a.logLine(fmt.Sprintf("keeping %s of %s, until Ctrl-C or SIGTERM", numbered(len(kept), "projection"), safe(d.String())))
 	for _, p := range list {
 		switch {
-		case p.mode == modeInline:
-			if p.Trouble != "" {
-				a.logLine(fmt.Sprintf("%s, inline: %s", safe(p.Name), safe(p.trouble())))
-			}
 		case !slices.Contains(kept, p.Name):
+		case p.mode == modeInline && p.State == rea.StateNew:
+			a.logLine(fmt.Sprintf("%s, inline: %s", safe(p.Name), safe(p.trouble())))
 		case p.State == rea.StateNew:
 			a.logLine(fmt.Sprintf("%s: new, its table is made and filled from %s", safe(p.Name), counted(p.Head, "event")))
 		case p.Trouble != "":
@@ -229,7 +225,7 @@ func (w *runWatch) once(ctx context.Context, list []projection) {
 			done := false
 			switch p.State {
 			case rea.StateNew:
-				done = !w.makes
+				done = !w.makes || p.Inline // which is for `rea catalog apply`
 			case rea.StateStalled, rea.StatePaused, rea.StateNeedsRebuild:
 				done = true
 			case rea.StateFailing:
