@@ -71,6 +71,7 @@ func (b *bench) groups() []group {
 		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
 		{"baseline", b.baseline},
+		{"guard", b.guarded},
 		{"project", b.project},
 	}
 }

@@ -248,6 +248,6 @@ func (g *Guard) record(ctx context.Context, tx pgx.Tx, event string, by By, fact
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `SELECT rea.record_guard($1, $2::oid, $3, $4::text::jsonb, nullif($5, ''), nullif($6, ''))`, g.Table.String(), g.Table.OID, event, string(payload), by.Actor, by.Reason)
+	_, err = tx.Exec(ctx, `SELECT rea.record_guard($1, $2, $3::text::jsonb, nullif($4, ''), nullif($5, ''))`, g.Table.String(), event, string(payload), by.Actor, by.Reason)
 	return err
 }

@@ -49,51 +49,45 @@ func setClauses(settings [][2]string) string {
 const columnsHash = `(SELECT bit_xor(hashtextextended(a.attname::text, CASE WHEN a.atttypid < 16384 THEN a.atttypid::bigint ELSE 1 END))
     FROM pg_catalog.pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped)`
 
-const declarations = `
-<<rea_guard>>
-DECLARE
-    context bigint := nextval('rea.contexts_context_id_seq'::regclass);
-    changed bigint;
-    plainly boolean := %s;   -- the columns are those that this code knows, and each key is there once
-    stored  bigint := 0;
-    part    bigint;
-    tries   int := 0;
-    query   text;
-BEGIN`
-
 // capture is the body for INSERT, UPDATE and DELETE.
 //
-// Somebody may append to the aggregate of a row meanwhile: then DO NOTHING stores no event for it, and it is tried again after the other one.
+// plainly: the columns are those that this code knows, and each key of the old rows is there once among the new ones, and the other way
+// round: neither did a key change, nor a cascade write a row again. expected is an upper bound first: the exact number is counted
+// where fewer are stored, for a row may not have changed, or somebody may append to its aggregate meanwhile. Then DO NOTHING
+// stores no event for it, and it is tried again after the other one.
 func (g *Guard) capture(operation string, columns int64) string {
-	known := "false"
-	if len(g.Table.Columns) <= mostColumns {
-		known = fmt.Sprintf("coalesce("+columnsHash+" = %d, false)", "TG_RELID", columns)
+	kept := adopt.Literal(g.Settings.SQL)
+	reason := ""
+	if g.Settings.RequireReason {
+		reason = `
+        IF coalesce(current_setting('rea.reason', true), '') = '' THEN
+            PERFORM rea.refuse_without_reason(TG_RELID, TG_OP, rea_guard.stored);
+        END IF;`
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, declarations, known)
-	fmt.Fprintf(&b, `
+	counted, exactly := g.count(operation)
+	return fmt.Sprintf(`
+<<rea_guard>>
+DECLARE
+    context  bigint := nextval('rea.contexts_context_id_seq'::regclass);
+    plainly  boolean := %[1]s;
+    expected bigint;
+    stored   bigint := 0;
+    part     bigint;
+    tries    int := 0;
+    query    text;
+BEGIN
     IF rea_guard.plainly THEN
-        %[1]s
+        %[2]s
     END IF;
     IF NOT rea_guard.plainly THEN
-        SELECT rea.guard_pairs(g, TG_RELID, TG_OP) INTO query FROM rea.guards g WHERE g.guard_id = %[2]d;
-        EXECUTE format('SELECT count(*) FROM (%%s) x WHERE x.was::text IS DISTINCT FROM x.now::text', rea_guard.query) INTO rea_guard.changed;
-        SELECT rea.guard_store_sql(g, rea_guard.query) INTO query FROM rea.guards g WHERE g.guard_id = %[2]d;
-    END IF;`, g.count(operation), g.ID)
-	if g.Settings.RequireReason {
-		fmt.Fprintf(&b, `
-    IF rea_guard.changed > 0 AND coalesce(current_setting('rea.reason', true), '') = '' THEN
-        PERFORM rea.refuse_without_reason(TG_RELID, TG_OP, rea_guard.changed);
-    END IF;`)
-	}
-	fmt.Fprintf(&b, `
-    IF rea_guard.changed > 0 THEN
-        PERFORM rea.observe(rea_guard.context, TG_RELID, TG_OP, rea_guard.changed, %[1]s);
+        SELECT rea.guard_pairs(g, TG_RELID, TG_OP) INTO query FROM rea.guards g WHERE g.guard_id = %[3]d;
+        EXECUTE format('SELECT count(*) FROM (%%s) x WHERE x.was::text IS DISTINCT FROM x.now::text', rea_guard.query) INTO rea_guard.expected;
+        SELECT rea.guard_store_sql(g, rea_guard.query) INTO query FROM rea.guards g WHERE g.guard_id = %[3]d;
     END IF;
-    WHILE rea_guard.stored < rea_guard.changed LOOP
+    WHILE rea_guard.stored < rea_guard.expected LOOP
         IF rea_guard.plainly THEN
             INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, status, context_id)
-            %[2]s
+            %[4]s
             ON CONFLICT DO NOTHING;
         ELSE
             EXECUTE rea_guard.query USING rea_guard.context, rea_guard.tries;
@@ -101,31 +95,42 @@ func (g *Guard) capture(operation string, columns int64) string {
         GET DIAGNOSTICS part = ROW_COUNT;
         stored := rea_guard.stored + rea_guard.part;
         tries := rea_guard.tries + 1;
-        IF rea_guard.tries > 100 THEN
+        IF rea_guard.tries = 1 AND rea_guard.plainly AND rea_guard.stored < rea_guard.expected THEN
+            %[5]s
+        ELSIF rea_guard.tries > 100 THEN
             PERFORM rea.refuse_sequence();
         END IF;
     END LOOP;
-    IF rea_guard.changed > 0 AND EXISTS (SELECT FROM rea.contexts c WHERE c.xid = pg_current_xact_id() AND c.depth > pg_trigger_depth()) THEN
-        EXECUTE rea.guard_level_sql(%[3]d, TG_RELID, TG_OP) USING rea_guard.context, 0;
+    IF rea_guard.stored > 0 THEN%[6]s
+        IF rea.observe(rea_guard.context, TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP, rea_guard.stored, %[7]s) THEN
+            EXECUTE rea.guard_level_sql(%[3]d, TG_RELID, TG_OP) USING rea_guard.context, 0;
+        END IF;
     END IF;
     RETURN NULL;
-END`, adopt.Literal(g.Settings.SQL), g.events(operation), g.ID)
-	return b.String()
+END`, g.known(columns), counted, g.ID, g.events(operation), exactly, reason, kept)
 }
 
-// count is the statement that sets changed, and plainly to false where a key is there twice: a cascade may change a row again.
-func (g *Guard) count(operation string) string {
+// known is the SQL that says whether the columns are those that the code knows.
+func (g *Guard) known(columns int64) string {
+	if len(g.Table.Columns) > mostColumns {
+		return "false"
+	}
+	return fmt.Sprintf("coalesce("+columnsHash+" = %d, false)", "TG_RELID", columns)
+}
+
+// count are the statements that set expected: to a bound, and to the number.
+func (g *Guard) count(operation string) (bound, exact string) {
 	switch operation {
 	case "insert":
-		return "changed := (SELECT count(*) FROM rea_new);"
+		return "expected := (SELECT count(*) FROM rea_new);", "NULL;"
 	case "delete":
-		return "changed := (SELECT count(*) FROM rea_old);"
+		return "expected := (SELECT count(*) FROM rea_old);", "NULL;"
 	}
-	o, n := g.keyColumn("rea_o"), g.keyColumn("rea_n")
-	return fmt.Sprintf(`SELECT count(*) FILTER (WHERE %[1]s IS NULL OR %[2]s IS NULL OR %[3]s),
-               count(%[1]s) = (SELECT count(*) FROM rea_old) AND count(%[2]s) = (SELECT count(*) FROM rea_new)
-        INTO rea_guard.changed, rea_guard.plainly
-        FROM rea_old rea_o FULL JOIN rea_new rea_n ON %[4]s;`, o, n, differ(g.recorded(), "rea_o", "rea_n"), g.same("rea_o", "rea_n"))
+	// as many pairs as rows: each row has exactly one other
+	same := g.same("rea_o", "rea_n")
+	bound = fmt.Sprintf(`expected := (SELECT count(*) FROM rea_new);
+        plainly := rea_guard.expected = (SELECT count(*) FROM rea_old rea_o FULL JOIN rea_new rea_n ON %s);`, same)
+	return bound, fmt.Sprintf("expected := (SELECT count(*) FROM rea_old rea_o JOIN rea_new rea_n ON %s WHERE %s);", same, differ(g.recorded(), "rea_o", "rea_n"))
 }
 
 // events is the query for type, id, event type, payload, status and context of the events of a statement.
@@ -160,19 +165,17 @@ func (g *Guard) updates() string {
 		fields = append(fields, fmt.Sprintf("%s AS o%d, %s AS n%d, %s AS d%d", field("rea_o", c.Name), i, field("rea_n", c.Name), i, differs(c, "rea_o", "rea_n"), i))
 		flags = append(flags, fmt.Sprintf("rea_x.d%d", i))
 	}
-	flags = append(flags, "rea_x.came", "rea_x.went")
-	return fmt.Sprintf(`SELECT rea_x.id, CASE WHEN rea_x.came THEN 'DirectInsert' WHEN rea_x.went THEN 'DirectDelete' ELSE 'DirectUpdate' END AS event,
-            CASE WHEN rea_x.came THEN jsonb_build_object('new', %[1]s)
-                 WHEN rea_x.went THEN jsonb_build_object('old', %[2]s)
-                 WHEN (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = %[3]s AND e.aggregate_id = rea_x.id AND e.seq = 1) IS NULL
-                 THEN jsonb_build_object('old', %[2]s, 'new', %[5]s)
-                 ELSE jsonb_build_object('old', %[4]s, 'new', %[5]s) END AS payload,
-            rea_x.status
-        FROM (SELECT CASE WHEN %[6]s IS NULL THEN %[7]s ELSE %[8]s END AS id, %[9]s IS NULL AS came, %[6]s IS NULL AS went, %[10]s AS status,
-                %[11]s
-            FROM rea_old rea_o FULL JOIN rea_new rea_n ON %[12]s OFFSET 0) rea_x
-        WHERE %[13]s OFFSET 0`,
-		g.whole("n"), g.whole("o"), adopt.Literal(g.Settings.Type), g.delta("o"), g.delta("n"),
-		g.keyColumn("rea_n"), g.Table.ID("rea_o"), g.Table.ID("rea_n"), g.keyColumn("rea_o"), g.status("rea_n"),
+	if len(fields) == 0 {
+		fields, flags = []string{"NULL"}, []string{"false"}
+	}
+	return fmt.Sprintf(`SELECT rea_x.id, 'DirectUpdate' AS event, rea_x.status,
+            jsonb_build_object('old', CASE WHEN (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = %[1]s AND e.aggregate_id = rea_x.id AND e.seq = 1) IS NULL
+                THEN %[2]s
+                ELSE %[3]s END, 'new', %[4]s) AS payload
+        FROM (SELECT %[5]s AS id, %[6]s AS status,
+                %[7]s
+            FROM rea_old rea_o JOIN rea_new rea_n ON %[8]s OFFSET 0) rea_x
+        WHERE %[9]s OFFSET 0`,
+		adopt.Literal(g.Settings.Type), g.whole("o"), g.delta("o"), g.delta("n"), g.Table.ID("rea_n"), g.status("rea_n"),
 		strings.Join(fields, ",\n                "), g.same("rea_o", "rea_n"), strings.Join(flags, " OR "))
 }

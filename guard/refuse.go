@@ -40,10 +40,6 @@ func (g *Guard) refuse(operation string, columns int64) string {
                    ELSE false END`, went, g.Table.ID("rea_o"), g.Table.ID("rea_n"), g.same("rea_o", "rea_n"), gone, came, stands("rea_n", n),
 			differ(g.recorded(), "rea_o", "rea_n"), o, n)
 	}
-	known := "false"
-	if len(g.Table.Columns) <= mostColumns {
-		known = fmt.Sprintf("coalesce("+columnsHash+" = %d, false)", "TG_RELID", columns)
-	}
 	// the same over the pairs of the other way; $1 to $4 are the variables
 	other := strings.NewReplacer("rea_guard.anybodys", "$1", "rea_guard.xid", "$2", "rea_guard.day", "$3", "rea_guard.deleting", "$4").Replace(fmt.Sprintf(`SELECT count(*), (array_agg(p.id ORDER BY p.id))[1:10] FROM (%%s) p
 WHERE CASE WHEN p.now IS NULL THEN NOT coalesce(%[1]s, false)
@@ -73,5 +69,5 @@ BEGIN
         PERFORM rea.refuse_guarded(TG_RELID, TG_OP, rea_guard.rows, rea_guard.ids, %[3]s);
     END IF;
     RETURN NULL;
-END`, known, query, kind, adopt.Literal(other), g.ID)
+END`, g.known(columns), query, kind, adopt.Literal(other), g.ID)
 }

@@ -35,7 +35,7 @@ BEGIN
     EXECUTE format('SELECT count(*) FROM ONLY %%s', TG_RELID::regclass) INTO rea_guard.changed;%s
     IF rea_guard.changed > 0 THEN
         context := nextval('rea.contexts_context_id_seq'::regclass);
-        PERFORM rea.observe(rea_guard.context, TG_RELID, TG_OP, rea_guard.changed, %s);
+        PERFORM rea.observe(rea_guard.context, TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP, rea_guard.changed, %s);
         SELECT rea.guard_store_sql(g, rea.guard_pairs(g, TG_RELID, TG_OP)) INTO pairs FROM rea.guards g WHERE g.guard_id = %d;
         EXECUTE rea_guard.pairs USING rea_guard.context, 0;
     END IF;

@@ -18,7 +18,7 @@ CREATE TABLE rea.contexts (
     statement_sha256 text,                             -- of the whole text, where it is cut or this alone is kept
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX contexts_xid ON rea.contexts (xid);
+CREATE INDEX contexts_xid ON rea.contexts (xid, depth);
 COMMENT ON TABLE rea.contexts IS 'what the database observed about the statements that guards and baselines recorded: one row for each statement and table';
 SELECT rea.protect('rea.contexts');
 

@@ -4,14 +4,16 @@
 
 -- What the database sees of the statement that is running, as the row of rea.contexts with this id. The roles are those of the
 -- session: inside a SECURITY DEFINER function current_user is the function's, the setting `role` the effective one.
-CREATE FUNCTION rea.observe(context_id bigint, relation oid, operation text, rows bigint, keeps_sql text) RETURNS void
+-- Returns whether this transaction has contexts of triggers that such a statement set off. Its callers pin search_path: a
+-- SET here, in each guarded statement, would be one too many.
+CREATE FUNCTION rea.observe(context_id bigint, table_schema text, table_name text, operation text, rows bigint, keeps_sql text) RETURNS boolean
     LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     statement text := current_query();
     kept text;
     excess int;
+    deep int := greatest(pg_trigger_depth(), 1);
 BEGIN
     IF keeps_sql = 'full' THEN
         kept := left(statement, 8192);
@@ -23,16 +25,15 @@ BEGIN
     END IF;
     INSERT INTO rea.contexts (context_id, xid, login, role, program, address, pid, table_name, operation, rows, depth,
                               statement, statement_cut, statement_sha256)
-    SELECT observe.context_id, pg_current_xact_id(), session_user, coalesce(nullif(current_setting('role'), 'none'), session_user),
-           coalesce(current_setting('application_name', true), ''), host(inet_client_addr()), pg_backend_pid(),
-           n.nspname || '.' || c.relname, observe.operation, observe.rows, greatest(pg_trigger_depth(), 1),
-           kept, coalesce(octet_length(kept) < octet_length(statement), false),
-           CASE WHEN keeps_sql = 'hash' OR octet_length(kept) < octet_length(statement) THEN encode(sha256(convert_to(statement, 'UTF8')), 'hex') END
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.oid = observe.relation;
+    VALUES (observe.context_id, pg_current_xact_id(), session_user, coalesce(nullif(current_setting('role'), 'none'), session_user),
+            coalesce(current_setting('application_name', true), ''), host(inet_client_addr()), pg_backend_pid(),
+            observe.table_schema || '.' || observe.table_name, observe.operation, observe.rows, deep,
+            kept, coalesce(octet_length(kept) < octet_length(statement), false),
+            CASE WHEN keeps_sql = 'hash' OR octet_length(kept) < octet_length(statement) THEN encode(sha256(convert_to(statement, 'UTF8')), 'hex') END);
+    RETURN EXISTS (SELECT FROM rea.contexts c WHERE c.xid = pg_current_xact_id() AND c.depth > deep);
 END
 $$;
-REVOKE EXECUTE ON FUNCTION rea.observe(bigint, oid, text, bigint, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.observe(bigint, text, text, text, bigint, text) FROM PUBLIC;
 
 -- A row that does not fit into an event: it stands where the payload would.
 CREATE FUNCTION rea.refuse_row(aggregate_type text, aggregate_id text, what text) RETURNS jsonb

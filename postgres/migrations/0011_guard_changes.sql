@@ -2,19 +2,19 @@
 -- Locks: none on anything that exists before.
 
 -- An event about a guard itself, and what was observed.
-CREATE FUNCTION rea.record_guard(name text, relation oid, event text, facts jsonb, actor text, reason text) RETURNS void
+CREATE FUNCTION rea.record_guard(name text, event text, facts jsonb, actor text, reason text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     context bigint := nextval('rea.contexts_context_id_seq'::regclass);
 BEGIN
-    PERFORM rea.observe(context, relation, 'ALTER', 0, 'full');
+    PERFORM rea.observe(context, split_part(name, '.', 1), substr(name, strpos(name, '.') + 1), 'ALTER', 0, 'full');
     INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, actor_id, reason, context_id)
     VALUES ('rea.guard', name, event, facts, actor, reason, context);
 END
 $$;
-REVOKE EXECUTE ON FUNCTION rea.record_guard(text, oid, text, jsonb, text, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.record_guard(text, text, jsonb, text, text) FROM PUBLIC;
 
 -- Gives the functions of a guard to whom the archive belongs, and that role the right to read the table.
 CREATE FUNCTION rea.hand_over_guard(guard int, relation oid) RETURNS void
@@ -98,7 +98,8 @@ ORDER BY l.id', g.aggregate_type, rea.guard_id_sql(g, 'rea_t'), rea.guard_row_sq
     USING came, went, context;
     GET DIAGNOSTICS stored = ROW_COUNT;
     IF stored > 0 THEN
-        PERFORM rea.observe(context, g.relation, 'ALTER', stored, g.keeps_sql);
+        PERFORM rea.observe(context, n.nspname, c.relname, 'ALTER', stored, g.keeps_sql)
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = g.relation;
     END IF;
     RETURN stored;
 END
