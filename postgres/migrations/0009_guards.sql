@@ -97,8 +97,8 @@ BEGIN
         RAISE EXCEPTION 'rea: another process moves the baseline of %', relation USING ERRCODE = '40001';
     END IF;
 
-    INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, payload, actor_id, metadata, context_id)
-    SELECT kind, r.aggregate_id, 1, 'BaselineCreated', r.payload, 'baseline', take_baseline.metadata, context
+    INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, payload, status, actor_id, metadata, context_id)
+    SELECT kind, r.aggregate_id, 1, 'BaselineCreated', r.payload, r.status, 'baseline', take_baseline.metadata, context
     FROM unnest(aggregate_ids, payloads, statuses) WITH ORDINALITY r(aggregate_id, payload, status, n)
     WHERE (SELECT e.seq FROM rea.events e
            WHERE e.aggregate_type = kind AND e.aggregate_id = r.aggregate_id AND e.seq = 1) IS NULL   -- no join: one look by index a row
@@ -109,11 +109,7 @@ BEGIN
                                refused = b.refused + coalesce(take_baseline.refused, 0)
     WHERE b.relation = take_baseline.relation;
     IF taken > 0 THEN
-        INSERT INTO rea.contexts (context_id, xid, login, role, program, address, pid, table_name, operation, rows, depth)
-        SELECT context, pg_current_xact_id(), session_user, CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END,
-               current_setting('application_name'), host(inet_client_addr()), pg_backend_pid(),
-               (SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation),
-               'BASELINE', taken, 1;
+        PERFORM rea.observe(context, relation, 'BASELINE', taken, 'off');
     END IF;
 END
 $$;
