@@ -87,7 +87,7 @@ WHERE r.name = $1 AND r.position = $2 AND r.event_id = $3`, name, from.Position,
 
 func (s *ownSession) FailRebuild(ctx context.Context, f rea.Followed, position int64, message string) error {
 	if err := s.own(ctx); err != nil {
-		return mapError("record the failure of the rebuild of "+f.Name, err)
+		return mapError("rebuild "+f.Name, err)
 	}
 	_, err := s.changed(ctx, "record the failure of the rebuild of "+f.Name, `
 INSERT INTO rea.rebuilds AS r (name, definition, fingerprint, version, failed_position, error) VALUES ($1, $2, $3, $4, $5, $6)

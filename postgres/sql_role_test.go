@@ -92,7 +92,7 @@ func TestWhatEachRoleMayDo(t *testing.T) {
 	imports := []string{`INSERT INTO rea.imports (source, name, lines, stored, duplicates, rejected, done) VALUES ('h', 'n', 1, 1, 0, 0, false)
 		ON CONFLICT (source) DO UPDATE SET lines = 2`}
 	moves := []string{`UPDATE rea.projections SET position = 1, event_id = 1, updated_at = now(), runner = 'x', state = 'paused', attempts = 1, failed_position = 1, error = 'x',
-		failing_since = now(), next_try_at = now(), skipped = '[]'`, `SELECT * FROM rea.projections FOR UPDATE`, `UPDATE rea.rebuilds SET position = 1, event_id = 1, updated_at = now()`}
+		failing_since = now(), next_try_at = now(), skipped = '[]'`, `SELECT * FROM rea.projections FOR UPDATE`, `UPDATE rea.rebuilds SET position = 1, event_id = 1, failed_position = 1, error = '', skipped = '[]', updated_at = now()`}
 	correcting := []string{corrected, `SELECT * FROM rea.append('order', '1', 'X', actor => 'a', reason => 'r', correction => true)`}
 	for role, c := range map[string]struct{ may, mayNot [][]string }{
 		"":             {nil, [][]string{writes[:6], reads[:7], snapshots, imports, correcting, moves, {created}}},

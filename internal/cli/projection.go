@@ -55,6 +55,20 @@ func (p projection) stuck() bool {
 	return false
 }
 
+// word is its state, for people and programs: the database knows who has moved it, and not who will, so that "running" would say too
+// much.
+func (p projection) word() string {
+	switch lag, known := p.Lag(); {
+	case p.State != rea.StateRunning:
+		return p.State
+	case p.mode == modeInline:
+		return "kept"
+	case known && lag > 0:
+		return "behind"
+	}
+	return "caught up"
+}
+
 // trouble is why it does not go on, and what to type.
 func (p projection) trouble() string {
 	return strings.TrimPrefix(p.Trouble, "rea: ")
@@ -95,12 +109,38 @@ func (a *app) projection(ctx context.Context, archive *rea.Archive, name string)
 	if err != nil {
 		return projection{}, err
 	}
+	names := []string{}
 	for _, p := range list {
 		if p.Name == name {
 			return p, nil
 		}
+		names = append(names, p.Name)
 	}
-	return projection{}, notThere(fmt.Sprintf("there is no projection %s: `rea projection list` has them", fold(name, 60)))
+	return projection{}, noProjection("the database and the catalog have", name, names)
+}
+
+// declared refuses names that the catalog does not have.
+func (a *app) declared(c *rea.Catalog, names []string) error {
+	known := []string{}
+	for _, p := range c.Projections() {
+		known = append(known, p.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return noProjection("the catalog has", name, known)
+		}
+	}
+	return nil
+}
+
+// noProjection says which names there are.
+func noProjection(where, name string, known []string) error {
+	has := "none"
+	if len(known) > 0 {
+		slices.Sort(known)
+		has = safe(strings.Join(known, ", "))
+	}
+	return notThere(fmt.Sprintf("there is no projection %s: %s %s", fold(name, 60), where, has))
 }
 
 // notThere says that there is nothing of a name.
@@ -159,7 +199,7 @@ type rebuildLine struct {
 }
 
 func (p projection) line(d database) projectionLine {
-	line := projectionLine{Name: p.Name, Mode: p.mode, Kind: p.Kind, Of: given(p.of), Version: p.Version, Table: given(p.table(d)), State: p.State, Head: p.Head,
+	line := projectionLine{Name: p.Name, Mode: p.mode, Kind: p.Kind, Of: given(p.of), Version: p.Version, Table: given(p.table(d)), State: p.word(), Head: p.Head,
 		UpdatedAt: givenTime(p.UpdatedAt), Runner: given(p.Runner), Attempts: p.Failed.Attempts, Error: given(p.Failed.Error),
 		FailingSince: givenTime(p.Failed.Since), NextTryAt: givenTime(p.Failed.NextTry), Skipped: len(p.Skipped), Trouble: given(p.trouble())}
 	if p.mode == modeInline && p.State == rea.StateNew {

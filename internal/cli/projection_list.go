@@ -21,6 +21,9 @@ each event when its append commits; its position says up to where a runner has l
 that appends leave behind (events of older versions), and --max-lag leaves it out. For one that
 does not go on: the event that it fails on, how often and since when, and what to type.
 
+STATE is caught up, behind (whoever runs it next goes on: see UPDATED and RUNNER), new, paused,
+failing, stalled, needs rebuild; kept, of an inline one.
+
 LAG is empty where it is not known: the position is not one of this archive's, or the table was
 filled by another definition. Exit code 3 where a projection does not go on, or lags by more
 than --max-lag, which is a number of events or a time.`,
@@ -115,7 +118,7 @@ func (a *app) printProjections(list []projection, d database) error {
 		column{head: "LAG SINCE", optional: true}, column{head: "UPDATED", optional: true}, column{head: "RUNNER", optional: true})
 	for _, p := range list {
 		line := p.line(d)
-		err := g.add(safe(p.Name), p.mode, p.Kind, p.State, number(line.Position), number(line.Lag), text(line.LagSince), text(line.UpdatedAt), fold(p.Runner, 40))
+		err := g.add(safe(p.Name), p.mode, p.Kind, p.word(), number(line.Position), number(line.Lag), text(line.LagSince), text(line.UpdatedAt), fold(p.Runner, 40))
 		if err != nil {
 			return err
 		}

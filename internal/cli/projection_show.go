@@ -105,8 +105,8 @@ func (a *app) showProjection(p projection, c *rea.Catalog, d database) error {
 		names[i] = safe(column.Name) + " " + column.Type
 	}
 	say("columns", strings.Join(names, ", "))
-	state := p.State
-	if p.mode == modeInline && state == rea.StateRunning {
+	state := p.word()
+	if p.mode == modeInline && p.State == rea.StateRunning {
 		state = "kept in the transaction of each append"
 	}
 	say("state", state)

@@ -83,9 +83,9 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	for _, name := range kept {
-		if !slices.ContainsFunc(c.Projections(), func(p rea.Projection) bool { return p.Name == name }) {
-			return notThere("the catalog declares no projection " + fold(name, 60))
+	if c != nil { // without one it is said below
+		if err := a.declared(c, kept); err != nil {
+			return err
 		}
 	}
 	if c == nil {

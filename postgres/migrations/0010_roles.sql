@@ -60,7 +60,7 @@ BEGIN
         IF r.kind = 'runner' THEN   -- what moves; tables and definitions are the owner's to make
             EXECUTE format('GRANT UPDATE (position, event_id, updated_at, runner, state, attempts, failed_position, error, failing_since,
                 next_try_at, skipped) ON rea.projections TO %I', r.name);
-            EXECUTE format('GRANT UPDATE (position, event_id, updated_at, failed_position, error, skipped) ON rea.rebuilds TO %I', r.name);
+            EXECUTE format('GRANT UPDATE (position, event_id, failed_position, error, skipped, updated_at) ON rea.rebuilds TO %I', r.name);
         END IF;
         IF r.kind = 'importer' THEN
             EXECUTE format('GRANT INSERT, UPDATE ON rea.imports TO %I', r.name);
