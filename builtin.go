@@ -2,6 +2,7 @@ package rea
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -70,4 +71,80 @@ func statusAfter(event string, payload json.RawMessage, seq int64, field, status
 		return said
 	}
 	return status
+}
+
+// rowChange is what a built-in event does to the state: whole puts set in its place, else set is laid over it and the keys in
+// gone are taken out.
+type rowChange struct {
+	whole bool
+	set   Object
+	gone  []string
+}
+
+// readRowChange reads the payload of a built-in event. What it lacks changes nothing.
+func readRowChange(e Event) (c rowChange, err error) {
+	var payload struct {
+		Row, New, Old, Set Object
+		Gone, Unset        []string
+	}
+	if e.Version > 1 {
+		return c, unknown(e, 1)
+	}
+	parts, err := ParseObject(e.Payload)
+	part := func(name string, into any) {
+		if text, there := parts[name]; there && err == nil {
+			err = json.Unmarshal(text, into)
+		}
+	}
+	switch e.Type {
+	case baselineCreated:
+		part("row", &payload.Row)
+		return rowChange{whole: true, set: payload.Row}, err
+	case directInsert:
+		part("new", &payload.New)
+		return rowChange{whole: true, set: payload.New}, err
+	case directDelete:
+		return rowChange{whole: true}, err
+	case reverted:
+		part("set", &payload.Set)
+		part("unset", &payload.Unset)
+		return rowChange{set: payload.Set, gone: payload.Unset}, err
+	}
+	part("new", &payload.New)
+	part("gone", &payload.Gone)
+	c = rowChange{set: payload.New, gone: payload.Gone}
+	if e.Seq == 1 { // there was no baseline: old is the whole row then
+		part("old", &payload.Old)
+		if payload.Old == nil {
+			payload.Old = Object{}
+		}
+		maps.Copy(payload.Old, payload.New)
+		c.whole, c.set = true, payload.Old
+	}
+	return c, err
+}
+
+// of gives what becomes of a field. changes is false where it stays as it is; a nil value: it is not there any more.
+func (c rowChange) of(field string) (value json.RawMessage, changes bool) {
+	value, there := c.set[field]
+	if slices.Contains(c.gone, field) {
+		return nil, true
+	}
+	return value, there || c.whole
+}
+
+// foldRow folds a built-in event into a state, which may be changed.
+func foldRow(state Object, e Event) (Object, error) {
+	c, err := readRowChange(e)
+	if err != nil {
+		return nil, err
+	}
+	if state == nil || c.whole {
+		state = Object{}
+	}
+	maps.Copy(state, c.set)
+	for _, key := range c.gone {
+		delete(state, key)
+	}
+	return state, nil
 }
