@@ -139,7 +139,19 @@ DECLARE
     step rea.steps;
     away text := CASE WHEN last > 0 THEN 'any' ELSE 'none' END;
     legal text[];
+    found text;
 BEGIN
+    -- the row of a guarded type: is an object there that no event tells of?
+    IF last = 0 AND NOT rea.is_own(event_type)
+       AND EXISTS (SELECT FROM rea.steps s WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = '' AND s.from_status = 'none') THEN
+        found := rea.table_of_row(aggregate_type, aggregate_id);
+        IF found IS NOT NULL THEN
+            refused := 'no_baseline';
+            detail := rea.refusal(refused, format('its row is in %s already, and no event says what it was: rea baseline %1$s --type %s', found, left(aggregate_type, 60)),
+                                  aggregate_type, aggregate_id, jsonb_build_object('table', found));
+            RETURN;
+        END IF;
+    END IF;
     SELECT s.* INTO kind FROM rea.steps s
     WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = '' AND s.from_status = '';
     catalog_version := kind.catalog_version;
