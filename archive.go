@@ -43,7 +43,8 @@ type Config struct {
 	// StallAfter is after how many tries in vain a projection is stalled. 0: 8.
 	StallAfter int
 
-	runEvents int // in a page of Run
+	runEvents  int // in a page of Run that a function gets
+	bulkEvents int // in one that goes into a table of REA's
 }
 
 func (c Config) withDefaults() Config {
@@ -56,9 +57,9 @@ func (c Config) withDefaults() Config {
 	if c.Attempts <= 0 {
 		c.Attempts = 20
 	}
-	c.runEvents = c.PageEvents
+	c.runEvents, c.bulkEvents = c.PageEvents, c.PageEvents
 	if c.PageEvents <= 0 {
-		c.PageEvents, c.runEvents = 500, 2_000
+		c.PageEvents, c.runEvents, c.bulkEvents = 500, 2_000, 20_000
 	}
 	if c.PollEvery <= 0 {
 		c.PollEvery = 250 * time.Millisecond

@@ -44,7 +44,15 @@ func (a *Archive) CheckProjection(ctx context.Context, name string, report func(
 				if !slices.ContainsFunc(applied, func(p AppliedProjection) bool { return p.Name == name && p.Fingerprint == mark }) {
 					return fmt.Errorf("rea: the projection %s is not applied as it is declared: `rea catalog apply` (in Go: archive.Apply)", clip(name))
 				}
-				return a.checkStates(ctx, session, checking{table: t, report: report})
+				list, err := session.Offsets(ctx)
+				if err != nil {
+					return err
+				}
+				c := checking{table: t, report: report}
+				if i := slices.IndexFunc(list, func(p ProjectionOffset) bool { return p.Name == name }); i >= 0 {
+					c.skipped = list[i].skips()
+				}
+				return a.checkStates(ctx, session, c)
 			})
 		}
 	}

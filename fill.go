@@ -57,13 +57,23 @@ func (a *Archive) catchUpAll(ctx context.Context) (behind []RowsBehind, err erro
 	const most = 8
 	for _, t := range a.config.Catalog.StateTables() {
 		var left RowsBehind
-		for moved, look := 1, 0; moved > 0 && look < most; look++ {
+		var head Offset
+		moved := 1
+		for look := 0; moved > 0 && look < most; look++ {
+			if head, err = a.headOffset(ctx); err != nil {
+				return behind, err
+			}
 			if moved, left, err = a.fill(ctx, t, false); err != nil {
 				return behind, err
 			}
 		}
-		if left.Rows > 0 {
+		switch {
+		case left.Rows > 0:
 			behind = append(behind, left)
+		case moved == 0:
+			if err := a.passed(ctx, t.Name, head); err != nil {
+				return behind, err
+			}
 		}
 	}
 	return behind, nil

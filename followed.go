@@ -16,9 +16,10 @@ const (
 	KindGo         = "go"         // tables of the program's, kept by a function
 )
 
-// Followed is a followed projection as a store keeps it.
+// Followed is a followed projection as a store keeps it; or an inline one, of which a runner folds the rows that are behind.
 type Followed struct {
 	Name        string
+	Inline      bool   // appends keep it; KindState
 	Kind        string // KindState, KindStatistics, KindGo
 	Of          string // the aggregate type of a table of states
 	Version     int
@@ -47,9 +48,14 @@ type GoProjection struct {
 	Reset func(ctx context.Context, tx SQL) error
 }
 
-// followed lists the followed projections of the catalog and of the program, by name.
+// followed lists what a runner looks after: the projections of the catalog and of the program, by name.
 func (a *Archive) followed() ([]Followed, error) {
 	list := a.config.Catalog.Followed()
+	for _, t := range a.config.Catalog.StateTables() {
+		f := Followed{Name: t.Name, Inline: true, Kind: KindState, Of: t.Of, Version: t.Version, State: &t}
+		f.Definition, f.Fingerprint = t.Definition()
+		list = append(list, f)
+	}
 	for i := range a.config.Projections {
 		p := &a.config.Projections[i]
 		if err := checkIdentifier("the name of a projection", p.Name, MaxProjectionBytes); err != nil {
@@ -94,7 +100,7 @@ func (c *Catalog) Followed() (list []Followed) {
 	return list
 }
 
-// named gives the followed projection of this name.
+// named gives the projection of this name.
 func (a *Archive) named(name string) (Followed, error) {
 	list, err := a.followed()
 	if err != nil {
@@ -105,7 +111,7 @@ func (a *Archive) named(name string) (Followed, error) {
 			return f, nil
 		}
 	}
-	return Followed{}, fmt.Errorf("%w: no followed projection %s is declared", ErrNotFound, clip(name))
+	return Followed{}, fmt.Errorf("%w: no projection %s is declared", ErrNotFound, clip(name))
 }
 
 func fingerprint(text string) string {

@@ -3,7 +3,6 @@ package rea
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -243,18 +242,7 @@ func (c *Catalog) stateTable(p Projection) StateTable {
 		if e.Retired || e.AliasOf != "" {
 			continue
 		}
-		kept := StateEvent{Event: e.Name, Version: e.Version, Upcasting: e.Upcasting, Stored: map[string][]int{e.Name: {e.Version}}, Changes: []ColumnChange{}}
-		for _, name := range slices.Sorted(maps.Keys(a.events)) {
-			switch old := a.events[name]; {
-			case old.AliasOf != e.Name:
-			case old.Version == 0:
-				kept.Stored[name] = []int{e.Version}
-			case old.Version == e.Version: // stored without a number (as 1), or with its own
-				kept.Stored[name] = slices.Compact([]int{1, e.Version})
-			default:
-				kept.Stored[name] = []int{}
-			}
-		}
+		kept := StateEvent{Event: e.Name, Version: e.Version, Upcasting: e.Upcasting, Stored: a.stored(&e), Changes: []ColumnChange{}}
 		for i, column := range p.Columns {
 			for _, change := range c.changes(p.Of, column.Name) {
 				if change.event == e.Name {

@@ -2,10 +2,12 @@ package rea
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 )
+
+// notApplied is the trouble of an inline projection that the database does not have.
+const notApplied = "it is not applied yet: `rea catalog apply` (in Go: archive.Apply)"
 
 // InlineStatus says whether appends keep an inline projection as it is declared.
 type InlineStatus struct {
@@ -34,14 +36,14 @@ func (a *Archive) InlineProjections(ctx context.Context) (list []InlineStatus, e
 		if i >= 0 {
 			if _, mark := declared[i].Definition(); mark != p.Fingerprint {
 				s.State = StateNeedsRebuild
-				s.Trouble = fmt.Sprintf("appends keep it by another definition than the declared one: `rea catalog apply` builds %s anew (in Go: archive.Apply)", clip(p.Name))
+				s.Trouble = staleInline(p.Name)
 			}
 		}
 		list = append(list, s)
 	}
 	for _, t := range declared {
 		if !slices.ContainsFunc(applied, func(p AppliedProjection) bool { return p.Name == t.Name }) {
-			list = append(list, InlineStatus{Name: t.Name, Of: t.Of, Version: t.Version, State: StateNew, Trouble: "it is not applied yet: `rea catalog apply` (in Go: archive.Apply)"})
+			list = append(list, InlineStatus{Name: t.Name, Of: t.Of, Version: t.Version, State: StateNew, Trouble: notApplied})
 		}
 	}
 	slices.SortFunc(list, func(x, y InlineStatus) int { return strings.Compare(x.Name, y.Name) })

@@ -172,6 +172,17 @@ func (c *Catalog) checkStatistics(p Projection, problem func(key, text string)) 
 	}
 }
 
+// operands are what dimensions and measures take of an event.
+func (t *StatisticsTable) operands() (operands []Operand) {
+	for _, d := range t.By {
+		operands = append(operands, d.Operand)
+	}
+	for _, m := range t.Measures {
+		operands = append(operands, m.Operand)
+	}
+	return operands
+}
+
 // row gives what an event adds.
 func (t *StatisticsTable) row(e Event) (row StatisticsRow, err error) {
 	var payload Object

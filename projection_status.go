@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// ProjectionStatus says where a followed projection stands.
+// ProjectionStatus says where a projection stands.
 type ProjectionStatus struct {
 	ProjectionOffset
-	Head    int64 // the last position
-	Failing *Event
-	Trouble string // why it does not go on, and what to type; "": it does
+	Head           int64  // the last position
+	Failing        *Event // on which it fails
+	RebuildFailing *Event // on which its rebuild fails
+	Trouble        string // why it does not go on, and what to type; "": it does
 }
 
 // The states that a projection has in a ProjectionStatus beside those that are recorded.
@@ -27,8 +28,9 @@ func (s ProjectionStatus) Lag() (events int64, known bool) {
 	return max(s.Head-s.Position, 0), s.Head >= s.Position
 }
 
-// Projections says of every followed projection that is recorded in the database or declared, by name, where it stands.
-// Events that have committed and have no position yet are not counted.
+// Projections says of every projection that is recorded in the database or declared, by name, where it stands. Events that have
+// committed and have no position yet are not counted. An inline one has each event when its append commits, but for those that
+// only a runner can fold: its position says up to where one has looked for these.
 func (a *Archive) Projections(ctx context.Context) ([]ProjectionStatus, error) {
 	declared, err := a.followed()
 	if err != nil {
@@ -58,8 +60,12 @@ func (a *Archive) Projections(ctx context.Context) ([]ProjectionStatus, error) {
 	}
 	for _, f := range declared {
 		if !slices.ContainsFunc(recorded, func(p ProjectionOffset) bool { return p.Name == f.Name }) {
-			list = append(list, ProjectionStatus{ProjectionOffset: ProjectionOffset{Name: f.Name, Kind: f.Kind, Version: f.Version, State: StateNew}, Head: head,
-				Trouble: "nobody has run it yet: `rea run`"})
+			trouble := "nobody has run it yet: `rea run`"
+			if f.Inline {
+				trouble = notApplied
+			}
+			list = append(list, ProjectionStatus{ProjectionOffset: ProjectionOffset{Name: f.Name, Inline: f.Inline, Of: f.Of, Kind: f.Kind, Version: f.Version, State: StateNew}, Head: head,
+				Trouble: trouble})
 		}
 	}
 	slices.SortFunc(list, func(x, y ProjectionStatus) int { return strings.Compare(x.Name, y.Name) })
@@ -67,7 +73,15 @@ func (a *Archive) Projections(ctx context.Context) ([]ProjectionStatus, error) {
 }
 
 // judge says why a projection does not go on.
-func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionStatus) error {
+func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionStatus) (err error) {
+	if r := s.Rebuild; r != nil && s.skips()[r.FailedPosition] {
+		r.FailedPosition, r.Error = 0, ""
+	}
+	if r := s.Rebuild; r != nil && r.FailedPosition > 0 {
+		if s.RebuildFailing, err = eventAt(ctx, tx, r.FailedPosition); err != nil {
+			return err
+		}
+	}
 	if s.Position > 0 {
 		id, err := tx.session.EventAt(ctx, s.Position)
 		if err != nil {
@@ -75,28 +89,26 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 		}
 		if id != s.EventID {
 			s.State = StateNeedsRebuild
-			s.Trouble = (&OffsetError{Projection: s.Name, Offset: s.Offset, Head: s.Head, EventID: id}).Error()
+			s.Trouble = (&OffsetError{Projection: s.Name, Inline: s.Inline, Offset: s.Offset, Head: s.Head, EventID: id}).Error()
 			return nil
 		}
 	}
 	if f != nil && f.Fingerprint != s.Fingerprint {
 		s.State = StateNeedsRebuild
-		s.Trouble = (&StaleError{Projection: s.Name, Applied: s.Version, Declared: f.Version}).Error()
+		s.Trouble = (&StaleError{Projection: s.Name, Inline: s.Inline || f.Inline, Applied: s.Version, Declared: f.Version}).Error()
 		return nil
 	}
-	if f == nil && a.config.Catalog != nil && s.Kind != KindGo {
-		s.Trouble = "the catalog does not declare it any more: nobody keeps it"
-	}
 	if s.Failed.Position > 0 {
-		page, _, err := tx.session.Page(ctx, Filter{}, s.Failed.Position-1, 1)
-		if err != nil {
+		if s.Failing, err = eventAt(ctx, tx, s.Failed.Position); err != nil {
 			return err
 		}
-		if len(page) > 0 && page[0].Position == s.Failed.Position {
-			s.Failing = &page[0]
-		}
 	}
-	switch {
+	switch undeclared := f == nil && a.config.Catalog != nil && s.Kind != KindGo && !s.Inline; {
+	case undeclared:
+		s.Trouble = fmt.Sprintf("the catalog does not declare it: nobody who goes by this catalog keeps it: declare it, or `rea projection drop %s`", clip(s.Name))
+		if s.State == StateRunning && s.Failed.Attempts > 0 {
+			s.State = StateFailing
+		}
 	case s.State == StateStalled:
 		s.Trouble = fmt.Sprintf("it fails on position %d: mend what the error says, then `rea projection retry %s`; to leave the event out for good, `rea projection skip %s --position %[1]d`",
 			s.Failed.Position, clip(s.Name), clip(s.Name))
@@ -108,6 +120,15 @@ func (a *Archive) judge(ctx context.Context, tx *Tx, f *Followed, s *ProjectionS
 			s.Failed.Position, clip(s.Name))
 	}
 	return nil
+}
+
+// eventAt reads the event at a position; nil: there is none.
+func eventAt(ctx context.Context, tx *Tx, position int64) (*Event, error) {
+	page, _, err := tx.session.Page(ctx, Filter{}, position-1, 1)
+	if err != nil || len(page) == 0 || page[0].Position != position {
+		return nil, err
+	}
+	return &page[0], nil
 }
 
 // RetryProjection lets a projection that is stalled, or fails, try its event again at once.
@@ -133,13 +154,18 @@ func (a *Archive) setProjection(ctx context.Context, name, state string) error {
 }
 
 // SkipEvent makes a projection that fails on the event at a position leave it out, for good: rebuilds and checks leave it
-// out too. by says who decided so. A row of a table of states then has the seq of the event, and what was before.
+// out too. by says who decided so. A row of a table of states then has the seq of the event, and what was before. An event
+// that a rebuild fails on is left out by that, and by the projection once it is finished.
 func (a *Archive) SkipEvent(ctx context.Context, name string, position int64, by string) error {
 	return a.claimed(ctx, name, func(session OwnSession, at ProjectionOffset) error {
-		if at.Failed.Position != position || position == 0 {
-			return fmt.Errorf("%w: the projection %s does not fail on position %d", ErrNotFound, clip(name), position)
+		switch r := at.Rebuild; {
+		case position == 0:
+		case at.Failed.Position == position:
+			return session.SkipEvent(ctx, name, Skipped{Position: position, Error: at.Failed.Error, By: by})
+		case r != nil && r.FailedPosition == position:
+			return session.SkipInRebuild(ctx, name, Skipped{Position: position, Error: r.Error, By: by})
 		}
-		return session.SkipEvent(ctx, name, Skipped{Position: position, Error: at.Failed.Error, By: by})
+		return fmt.Errorf("%w: neither the projection %s nor a rebuild of it fails on position %d", ErrNotFound, clip(name), position)
 	})
 }
 
@@ -158,50 +184,4 @@ func (a *Archive) claimed(ctx context.Context, name string, fn func(OwnSession, 
 		}
 		return fn(session, at)
 	})
-}
-
-// WaitFor returns when a projection has come to a position. Somebody must run it (Run). Where the program declares
-// projections, a name that is neither among them nor in the database is ErrNotFound.
-func (a *Archive) WaitFor(ctx context.Context, name string, position int64) error {
-	return a.wait(ctx, name, func(context.Context) (int64, error) { return position, nil })
-}
-
-// WaitForEvent returns when a projection has the event with an id, which a Receipt has. The event must have committed.
-func (a *Archive) WaitForEvent(ctx context.Context, name string, eventID int64) error {
-	position := int64(0)
-	return a.wait(ctx, name, func(ctx context.Context) (_ int64, err error) {
-		if position == 0 {
-			position, err = a.store.Autocommit().PositionOf(ctx, eventID)
-		}
-		return position, err
-	})
-}
-
-// wait polls; wanted gives 0 for what has no position yet.
-func (a *Archive) wait(ctx context.Context, name string, wanted func(context.Context) (int64, error)) error {
-	idle := idling{most: a.config.PollEvery}
-	_, undeclared := a.named(name)
-	if list, err := a.followed(); err == nil && len(list) == 0 {
-		undeclared = nil // this program does not know what others declare
-	}
-	for {
-		position, err := wanted(ctx)
-		if err != nil {
-			return err
-		}
-		list, err := a.store.Autocommit().Offsets(ctx)
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(list, func(p ProjectionOffset) bool { return p.Name == name })
-		switch {
-		case at >= 0 && position > 0 && list[at].Position >= position:
-			return nil
-		case at < 0 && undeclared != nil: // nobody will ever make it
-			return undeclared
-		}
-		if !pause(ctx, idle.next(false)) {
-			return fmt.Errorf("rea: wait for the projection %s: %w", clip(name), ctx.Err())
-		}
-	}
 }

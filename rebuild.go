@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,9 +19,13 @@ type RebuildProgress struct {
 type DependentsError struct {
 	Projection string
 	Dependents []string // such as "view public.sales"
+	Dropping   bool     // it was to be dropped, not rebuilt
 }
 
 func (e *DependentsError) Error() string {
+	if e.Dropping {
+		return fmt.Sprintf("rea: drop the projection %s: drop what depends on its table first: %s", clip(e.Projection), strings.Join(e.Dependents, ", "))
+	}
 	return fmt.Sprintf("rea: rebuild %s: drop what depends on its table, and make it again afterwards: %s", clip(e.Projection), strings.Join(e.Dependents, ", "))
 }
 
@@ -28,6 +33,8 @@ func (e *DependentsError) Error() string {
 // the other, while appends, readers and runners go on: readers see the old rows until then. Owner, comments and SELECT grants are
 // kept, indexes of somebody else's are not. progress (may be nil) is told after each page. Killed, it goes on
 // where it was. Two processes that rebuild one projection share the work. What depends on the table is a *DependentsError.
+// An event that cannot be taken ends it, and stands in ProjectionOffset.Rebuild: the next call goes on from there, behind the event
+// after SkipEvent.
 //
 // A Go projection is emptied by its Reset and filled again in one transaction, which begins anew when it is killed, and on
 // SQLite keeps every other writer waiting.
@@ -35,6 +42,9 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 	f, err := a.named(name)
 	if err != nil {
 		return err
+	}
+	if f.Inline {
+		return fmt.Errorf("rea: rebuild %s: appends keep it: raise its version in the catalog, and apply that", clip(name))
 	}
 	if err := a.store.Autocommit().Ready(ctx, true); err != nil {
 		return err
@@ -71,18 +81,31 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 	if err != nil {
 		return err
 	}
+	size := a.pageOf(f)
+	feed := a.feedReader(f)
+	defer feed.close()
 	for tries := 1; ; {
 		head, err := a.CatchUp(ctx)
 		if err != nil {
 			return err
 		}
 		for at, there := int64(0), true; at < head; {
-			if at, there, err = a.rebuildPage(ctx, f); err != nil || !there {
-				return err // another process has finished
+			at, there, err = a.rebuildPage(ctx, f, feed, size)
+			if bad := badPage(err); bad != nil && bad.tried > 1 {
+				size = bad.tried / 2 // towards the event that it fails on
+				continue
 			}
+			if err != nil || !there { // another process has finished
+				return a.failRebuild(ctx, f, err)
+			}
+			size = min(2*size, a.pageOf(f))
 			progress(RebuildProgress{Position: at, Head: max(head, at)})
 		}
-		err = a.finishRebuild(ctx, f, progress)
+		err = a.finishRebuild(ctx, f, feed, progress)
+		if bad := badPage(err); bad != nil {
+			size = max(bad.tried/2, 1)
+			continue
+		}
 		if !errors.Is(err, ErrRetry) || tries >= 10*a.config.Attempts {
 			return err
 		}
@@ -94,49 +117,98 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 }
 
 // rebuildPage fills one page in. there is false where nobody rebuilds any more.
-func (a *Archive) rebuildPage(ctx context.Context, f Followed) (at int64, there bool, err error) {
+func (a *Archive) rebuildPage(ctx context.Context, f Followed, feed *feedReader, size int) (at int64, there bool, err error) {
+	feed.wait()
 	err = a.own(ctx, func(session OwnSession) (err error) {
 		var from Offset
 		if from, there, err = session.ClaimRebuild(ctx, f); err != nil || !there {
 			return err
 		}
-		skipped, err := skippedBy(ctx, session, f.Name)
+		skipped, err := skippedBy(ctx, session, f)
 		if err != nil {
 			return err
 		}
-		at, err = a.rebuildOn(ctx, session, f, from, skipped)
+		at, err = a.rebuildOn(ctx, session, f, feed, from, size, skipped)
 		return err
 	})
 	return at, there, err
 }
 
 // rebuildOn fills one page in, in a transaction that has claimed the rebuild. At the head it does nothing.
-func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed, from Offset, skipped map[int64]bool) (at int64, err error) {
+func (a *Archive) rebuildOn(ctx context.Context, session OwnSession, f Followed, feed *feedReader, from Offset, size int, skipped map[int64]bool) (at int64, err error) {
 	if err := checkOffset(ctx, session, f.Name, from); err != nil {
 		return 0, err
 	}
-	page, to, err := session.FollowPage(ctx, a.filter(f), from, a.config.runEvents)
+	page, to, err := feed.read(ctx, session, from, size)
 	if err != nil || to == from {
 		return from.Position, err
 	}
 	if err := a.applyPage(ctx, session, f, true, skipped, page); err != nil {
-		return 0, fmt.Errorf("rea: rebuild %s: %w", clip(f.Name), err)
+		return 0, &pageError{projection: f.Name, page: page, tried: int(to.Position - from.Position), err: noteLost(ctx, session, err)}
 	}
 	return to.Position, session.MoveRebuild(ctx, f.Name, from, to)
 }
 
-func skippedBy(ctx context.Context, session OwnSession, name string) (map[int64]bool, error) {
+func skippedBy(ctx context.Context, session OwnSession, f Followed) (map[int64]bool, error) {
 	list, err := session.Offsets(ctx)
 	for _, p := range list {
-		if p.Name == name {
-			return p.skips(), err
+		if p.Name == f.Name {
+			return p.rebuildSkips(f), err
 		}
 	}
 	return nil, err
 }
 
+// rebuildSkips are the positions that a rebuild leaves out.
+func (p ProjectionOffset) rebuildSkips(f Followed) map[int64]bool {
+	if p.Rebuild != nil && p.Rebuild.Fingerprint == f.Fingerprint {
+		p.Skipped = slices.Concat(p.Skipped, p.Rebuild.Skipped)
+	}
+	return p.skips()
+}
+
+// pageError is a page that a rebuild cannot apply.
+type pageError struct {
+	projection string
+	page       []Event
+	tried      int // positions
+	err        error
+}
+
+func (e *pageError) Error() string {
+	text := "rea: rebuild " + clip(e.projection) + ": "
+	if e.tried == 1 {
+		text += fmt.Sprintf("it fails on position %d, and goes on from there once what follows is mended, or after `rea projection skip %s --position %[1]d`, which leaves the event out for good: ",
+			e.page[0].Position, clip(e.projection))
+	}
+	return text + strings.TrimPrefix(e.err.Error(), "rea: ")
+}
+
+func (e *pageError) Unwrap() error { return e.err }
+
+// badPage gives the page that an error is about; nil: it is about none, or another try may succeed without anybody's doing.
+func badPage(err error) *pageError {
+	bad := new(pageError)
+	if !errors.As(err, &bad) || passing(bad.err) {
+		return nil
+	}
+	return bad
+}
+
+// failRebuild records the event that a rebuild fails on.
+func (a *Archive) failRebuild(ctx context.Context, f Followed, err error) error {
+	bad := badPage(err)
+	if bad == nil || bad.tried > 1 {
+		return err
+	}
+	recording := a.own(ctx, func(session OwnSession) error {
+		return session.FailRebuild(ctx, f, bad.page[0].Position, errorText(bad.err))
+	})
+	return errors.Join(err, recording)
+}
+
 // finishRebuild keeps runners away, fills in what is left, and switches.
-func (a *Archive) finishRebuild(ctx context.Context, f Followed, progress func(RebuildProgress)) error {
+func (a *Archive) finishRebuild(ctx context.Context, f Followed, feed *feedReader, progress func(RebuildProgress)) error {
 	at := int64(0)
 	err := a.own(ctx, func(session OwnSession) error {
 		live, _, err := session.ClaimProjection(ctx, f.Name, true)
@@ -148,7 +220,7 @@ func (a *Archive) finishRebuild(ctx context.Context, f Followed, progress func(R
 			if err != nil || !there {
 				return err
 			}
-			if at, err = a.rebuildOn(ctx, session, f, from, live.skips()); err != nil {
+			if at, err = a.rebuildOn(ctx, session, f, feed, from, a.pageOf(f), live.rebuildSkips(f)); err != nil {
 				return err
 			}
 			if at == from.Position {
@@ -172,6 +244,7 @@ func (a *Archive) rebuildGo(ctx context.Context, f Followed, progress func(Rebui
 		return err
 	}
 	for {
+		size := a.config.runEvents
 		err := a.own(ctx, func(session OwnSession) error {
 			live, _, err := session.ClaimProjection(ctx, f.Name, true)
 			if err != nil {
@@ -186,22 +259,29 @@ func (a *Archive) rebuildGo(ctx context.Context, f Followed, progress func(Rebui
 			}
 			at := Offset{}
 			for {
-				page, _, err := session.Page(ctx, Filter{}, at.Position, a.config.runEvents)
+				page, _, err := session.Page(ctx, Filter{}, at.Position, size)
 				if err != nil {
 					return err
 				}
 				if len(page) == 0 {
 					return session.FinishRebuild(ctx, f, at, whoRuns())
 				}
-				if err := a.applyPage(ctx, session, f, false, live.skips(), page); err != nil {
-					return fmt.Errorf("rea: rebuild %s: %w", clip(f.Name), err)
+				err = session.Transaction().Savepoint(ctx, func() error { return a.applyPage(ctx, session, f, false, live.rebuildSkips(f), page) })
+				if err != nil {
+					bad := &pageError{projection: f.Name, page: page, tried: len(page), err: noteLost(ctx, session, err)}
+					if badPage(bad) == nil || bad.tried == 1 {
+						return bad
+					}
+					size = bad.tried / 2
+					continue
 				}
+				size = min(2*size, a.config.runEvents)
 				at = Offset{Position: page[len(page)-1].Position, EventID: page[len(page)-1].ID}
 				progress(RebuildProgress{Position: at.Position, Head: max(head, at.Position)})
 			}
 		})
 		if !errors.Is(err, ErrRetry) || !pause(ctx, 50*time.Millisecond) {
-			return err
+			return a.failRebuild(ctx, f, err)
 		}
 	}
 }

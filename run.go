@@ -14,8 +14,9 @@ import (
 // pollBusy is how soon Run looks again after there was something.
 const pollBusy = 25 * time.Millisecond
 
-// Run numbers what commits, and keeps the followed projections of Config.Catalog and Config.Projections, or those that are
-// named, until ctx ends: then it returns nil. Several processes may run at once: each projection is moved by one of
+// Run numbers what commits, and keeps the projections of Config.Catalog and Config.Projections, or those that are named, until
+// ctx ends: then it returns nil. Of an inline one, which Apply has made, it folds the rows that are behind: appends do not fold
+// events of old versions, nor see all that is written past REA. Several processes may run at once: each projection is moved by one of
 // them at a time. A projection that the database does not have is made. What a projection fails on stops that one alone,
 // and stands in Projections. A database that is lost is tried again with growing delay.
 func (a *Archive) Run(ctx context.Context, names ...string) error {
@@ -42,7 +43,7 @@ func (a *Archive) Run(ctx context.Context, names ...string) error {
 	}
 	r := &runner{archive: a, who: whoRuns()}
 	for _, f := range list {
-		r.followers = append(r.followers, &follower{runner: r, Followed: f, size: a.config.runEvents, known: -1, wake: make(chan struct{}, 1)})
+		r.followers = append(r.followers, &follower{runner: r, Followed: f, feed: a.feedReader(f), size: a.pageOf(f), known: -1, wake: make(chan struct{}, 1)})
 	}
 	var group sync.WaitGroup
 	group.Go(func() { r.number(ctx) })

@@ -47,39 +47,37 @@ func programs(err error) error {
 	return &programError{error: err}
 }
 
-// applyStates moves the rows of the aggregates of a page. They are read and written in the order of their ids.
+// applyStates moves the rows of the aggregates of a page. They are written in the order of their ids.
 func (a *Archive) applyStates(ctx context.Context, session OwnSession, t StateTable, beside bool, skipped map[int64]bool, page []Event) error {
-	events := map[string][]Event{}
-	for _, e := range page {
-		if e.Aggregate.Type == t.Of {
-			events[e.Aggregate.ID] = append(events[e.Aggregate.ID], e)
+	rows := map[string]*StateRow{}
+	for i := range page {
+		if e := &page[i]; e.Aggregate.Type == t.Of && rows[e.Aggregate.ID] == nil {
+			rows[e.Aggregate.ID] = &StateRow{ID: e.Aggregate.ID, Values: make([]*string, len(t.Columns))}
 		}
 	}
-	if len(events) == 0 {
+	if len(rows) == 0 {
 		return nil
 	}
-	ids := slices.Sorted(maps.Keys(events))
+	ids := slices.Sorted(maps.Keys(rows))
 	list, err := session.ReadStateRows(ctx, t, beside, ids)
 	if err != nil {
 		return err
 	}
-	rows := make(map[string]StateRow, len(list))
-	for _, row := range list {
-		rows[row.ID] = row
+	for i := range list {
+		rows[list[i].ID] = &list[i]
+	}
+	for _, e := range page {
+		if e.Aggregate.Type != t.Of {
+			continue
+		}
+		if err := a.stepTo(ctx, session, t, rows[e.Aggregate.ID], e, skipped); err != nil {
+			return err
+		}
 	}
 	var changed []StateRow
 	for _, id := range ids {
-		row, ok := rows[id]
-		if !ok {
-			row = StateRow{ID: id, Values: make([]*string, len(t.Columns))}
-		}
-		for _, e := range events[id] {
-			if err := a.stepTo(ctx, session, t, &row, e, skipped); err != nil {
-				return err
-			}
-		}
-		if row.Seq != row.Was {
-			changed = append(changed, row)
+		if row := rows[id]; row.Seq != row.Was {
+			changed = append(changed, *row)
 		}
 	}
 	if len(changed) == 0 {

@@ -19,7 +19,7 @@ func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
 // passing reports whether an error is the database's, so that another try may succeed without anybody's doing.
-func (f *follower) passing(err error) bool {
+func passing(err error) bool {
 	if errors.Is(err, ErrRetry) || errors.Is(err, ErrReadOnly) {
 		return true
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -14,10 +12,12 @@ import (
 type follower struct {
 	*runner
 	Followed
+	feed     *feedReader
 	size     int    // of the next page
 	known    int64  // the position at the last look; -1: not known
 	verified Offset // was compared with the feed
 	trying   int    // the page that was tried last
+	stuck    int64  // inline: an event at this position could not be folded
 	said     string // why it stopped
 	wake     chan struct{}
 }
@@ -26,6 +26,7 @@ type follower struct {
 var errElsewhere = errors.New("another process moves the projection")
 
 func (f *follower) run(ctx context.Context) {
+	defer f.feed.close()
 	idle := idling{most: f.archive.config.PollEvery}
 	lost := trouble{runner: f.runner, doing: "projection " + f.Name}
 	for ctx.Err() == nil {
@@ -38,7 +39,7 @@ func (f *follower) run(ctx context.Context) {
 			return
 		case err == nil && moved > 0:
 			f.said, idle.now = "", 0
-			f.size = min(2*f.size, f.archive.config.runEvents)
+			f.size = min(2*f.size, f.archive.pageOf(f.Followed))
 			continue
 		case errors.Is(err, ErrNeedsRebuild):
 			if f.said != err.Error() {
@@ -48,7 +49,7 @@ func (f *follower) run(ctx context.Context) {
 			pause(ctx, 4*f.archive.config.PollEvery)
 		case err == nil, errors.Is(err, errElsewhere):
 			f.sleep(ctx, idle.next(false))
-		case f.passing(err):
+		case passing(err):
 			f.known = -1
 			lost.wait(ctx, err)
 		case f.trying > 1:
@@ -92,6 +93,7 @@ const commitLimit = 5 * time.Second
 
 // step reads a page, applies it, and moves the offset, in one transaction.
 func (f *follower) step(ctx context.Context) (moved int, err error) {
+	f.feed.wait()
 	session, err := f.archive.store.Begin(ctx)
 	if err != nil {
 		return 0, err
@@ -107,15 +109,17 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	case !ok:
 		f.known = -1
 		return 0, errElsewhere
-	case at.Name == "":
+	case f.Inline && !at.Inline: // not applied
+		return 0, nil
+	case at.Name == "", at.Inline && !f.Inline:
 		_ = session.Rollback(context.WithoutCancel(ctx))
 		return 0, f.archive.makeProjection(ctx, f.Followed)
 	case at.Fingerprint != f.Fingerprint:
-		return 0, &StaleError{Projection: f.Name, Applied: at.Version, Declared: f.Version}
+		return 0, &StaleError{Projection: f.Name, Inline: f.Inline, Applied: at.Version, Declared: f.Version}
 	}
 	if f.verified != at.Offset || at.Offset == (Offset{}) {
-		if err := checkOffset(ctx, session, f.Name, at.Offset); err != nil {
-			return 0, err
+		if err := checkOffset(ctx, session, at.Name, at.Offset); err != nil {
+			return 0, inlineOffset(err, f.Inline)
 		}
 		f.verified = at.Offset
 	}
@@ -126,7 +130,10 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if at.Failed.Attempts > 0 {
 		size = 1
 	}
-	page, to, err := session.FollowPage(ctx, f.archive.filter(f.Followed), at.Offset, size)
+	if f.Inline {
+		return f.lookBehind(ctx, session, at, size)
+	}
+	page, to, err := f.feed.read(ctx, session, at.Offset, size)
 	if err != nil {
 		return 0, err
 	}
@@ -138,27 +145,35 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	if err := f.archive.applyPage(ctx, session, f.Followed, false, at.skips(), page); err != nil {
 		return 0, failed(at, page, f.trying, noteLost(ctx, session, err))
 	}
+	if err := f.move(ctx, session, at, to, size); err != nil {
+		if !errors.Is(err, errElsewhere) && !passing(err) {
+			err = failed(at, page, f.trying, err)
+		}
+		return 0, err
+	}
+	return f.trying, nil
+}
+
+// move moves the offset, and commits.
+func (f *follower) move(ctx context.Context, session OwnSession, at ProjectionOffset, to Offset, size int) error {
 	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
-		return 0, cmp.Or(err, errElsewhere)
+		return cmp.Or(err, errElsewhere)
 	}
 	// Not interrupted: whoever has stopped the runner finds what it has done, and nothing comes after.
 	ending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitLimit, cancel) })()
 	if err := session.Commit(ending); err != nil {
-		if !f.passing(err) {
-			err = failed(at, page, f.trying, err)
-		}
-		return 0, err
+		return err
 	}
 	if at.Failed.Attempts > 0 {
 		f.archive.config.Logger.Info("rea: a projection goes on", "projection", f.Name, "position", to.Position)
 	}
 	f.verified, f.known = to, -1
-	if f.trying < size { // the head was near
+	if to.Position-at.Position < int64(size) { // the head was near
 		f.known = to.Position
 	}
-	return f.trying, nil
+	return nil
 }
 
 // failed names the event, where one alone was tried.
@@ -169,19 +184,12 @@ func failed(at ProjectionOffset, page []Event, tried int, err error) error {
 	return err
 }
 
-// filter is what a projection may need.
-func (a *Archive) filter(f Followed) (filter FollowFilter) {
-	switch f.Kind {
-	case KindState:
-		filter.Lean, filter.Attributes = true, f.State.takesAttributes()
-		if len(a.config.Catalog.types) > 1 {
-			filter.Type = f.Of
-		}
-	case KindStatistics:
-		filter.Lean, filter.Events = true, slices.Sorted(maps.Keys(f.Statistics.events))
-		filter.Attributes = slices.ContainsFunc(f.Statistics.By, func(d Dimension) bool { return d.carried() })
+// pageOf is how many events a projection is given at a time.
+func (a *Archive) pageOf(f Followed) int {
+	if f.Kind == KindGo {
+		return a.config.runEvents
 	}
-	return filter
+	return a.config.bulkEvents
 }
 
 // skips are the positions that are left out.
@@ -214,7 +222,7 @@ func checkOffset(ctx context.Context, session Session, name string, at Offset) e
 
 // makeProjection makes the table of a new projection, and records it at position 0.
 func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
-	return a.own(ctx, func(session OwnSession) error {
+	err := a.own(ctx, func(session OwnSession) error {
 		if err := session.LockProjections(ctx); err != nil {
 			return err
 		}
@@ -223,7 +231,7 @@ func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
 			return err
 		}
 		for _, p := range recorded {
-			if p.Name == f.Name {
+			if p.Name == f.Name && !p.Inline {
 				return nil
 			}
 		}
@@ -253,4 +261,9 @@ func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
 		}
 		return session.MakeProjection(ctx, f)
 	})
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) && coded.SQLState() == "42501" {
+		return &OwnerError{Projection: f.Name, Err: err}
+	}
+	return err
 }

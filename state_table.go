@@ -132,6 +132,11 @@ func (t *StateTable) change(row *StateRow, does *StateEvent, e Event) error {
 				return fmt.Errorf("rea: %s seq %d: %w", e.Aggregate, e.Seq, err)
 			}
 		}
+		if c.Kind == OpSet && c.Attribute == "@created_at" && t.Columns[c.Column].Type == Timestamptz && checkTime("", e.CreatedAt) == nil {
+			text := FormatTime(e.CreatedAt) // as it would come out below
+			values[c.Column] = &text
+			continue
+		}
 		value, changes, ok := c.of(values[c.Column], e, payload)
 		if !changes {
 			continue
@@ -181,6 +186,18 @@ func (c ColumnChange) of(before *string, e Event, payload Object) (value json.Ra
 		value, err = AddNumbers(was, value)
 	}
 	return value, true, err == nil
+}
+
+// operands are what the columns take of an event.
+func (t *StateTable) operands(event string) (operands []Operand) {
+	for _, e := range t.Events {
+		if e.Event == event {
+			for _, c := range e.Changes {
+				operands = append(operands, c.Operand)
+			}
+		}
+	}
+	return operands
 }
 
 // takesAttributes reports whether a column takes what an event carries beside type, place, payload and time.

@@ -58,11 +58,12 @@ type Session interface {
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
 	// Transaction gives the transaction that the session is in; nil: every call is one of its own.
 	Transaction() Transaction
-	// Offsets lists what is recorded of followed projections, by name.
+	// Offsets lists what is recorded of projections, by name.
 	Offsets(ctx context.Context) ([]ProjectionOffset, error)
 	// EventAt is the id of the event at a position; 0: there is none.
 	EventAt(ctx context.Context, position int64) (id int64, err error)
-	// PositionOf is the position of an event; 0: it has none yet, or there is no such event.
+	// PositionOf is the position of an event; 0: it has none yet. An event that is not there is ErrNotFound, except on a standby
+	// server, where it may come.
 	PositionOf(ctx context.Context, eventID int64) (position int64, err error)
 }
 

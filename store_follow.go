@@ -11,9 +11,9 @@ type FollowSession interface {
 	// another transaction has it, ok is false, or with wait, it waits about a second, which is then ErrRetry. A
 	// projection that is not recorded has no name.
 	ClaimProjection(ctx context.Context, name string, wait bool) (p ProjectionOffset, ok bool, err error)
-	// FollowPage looks at the next positions after an offset, at most limit of them and about MaxPageBytes of payload. It gives
-	// the events that match, by position, and how far it has looked; the same offset, at the head.
-	FollowPage(ctx context.Context, filter FollowFilter, from Offset, limit int) (events []Event, to Offset, err error)
+	// RowsBehind: see SnapshotSession.
+	RowsBehind(ctx context.Context, t StateTable, from Offset, limit int) (rows []RowPlace, to Offset, err error)
+	FollowPager
 	// MoveProjection moves the offset from one place to another, and forgets failures. moved is false where it was elsewhere.
 	MoveProjection(ctx context.Context, name, runner string, from, to Offset) (moved bool, err error)
 	// FailProjection records a try in vain of the event after an offset, unless that has moved. After most tries the
@@ -42,18 +42,31 @@ type FollowSession interface {
 	// Dependents lists what depends on a projection's table, for people.
 	Dependents(ctx context.Context, f Followed) ([]string, error)
 	// BeginRebuild makes the table beside the one that is read, and records a rebuild at position 0, unless both are there
-	// for this definition and anew is false.
+	// for this definition and anew is false. What another one failed on, and left out, is forgotten.
 	BeginRebuild(ctx context.Context, f Followed, anew bool) error
 	// ClaimRebuild keeps others from moving a rebuild until this transaction ends. It waits about a second, which is then
 	// ErrRetry. there is false where no rebuild of this definition is recorded.
 	ClaimRebuild(ctx context.Context, f Followed) (at Offset, there bool, err error)
 	// MoveRebuild moves the offset of a rebuild that was claimed.
 	MoveRebuild(ctx context.Context, name string, from, to Offset) error
-	// FinishRebuild switches the table, records the definition and the offset, forgets failures and the rebuild. Of a Go
+	// FailRebuild records the event that a rebuild fails on; of a Go projection, the rebuild too.
+	FailRebuild(ctx context.Context, f Followed, position int64, message string) error
+	// SkipInRebuild adds an event to those that a rebuild leaves out.
+	SkipInRebuild(ctx context.Context, name string, s Skipped) error
+	// FinishRebuild switches the table, records the definition, the offset and what the rebuild has left out, forgets failures and the rebuild. Of a Go
 	// projection there is no table. It waits a moment for readers, which is then ErrRetry.
 	FinishRebuild(ctx context.Context, f Followed, at Offset, runner string) error
+	// DropProjection forgets a projection and its rebuild, and drops its tables; of a Go projection there are none.
+	DropProjection(ctx context.Context, f Followed) error
 	// UserSQL gives the transaction to a function of the program's, with the rights and settings that the connection had.
 	UserSQL(ctx context.Context) (SQL, error)
+}
+
+// FollowPager reads the feed.
+type FollowPager interface {
+	// FollowPage looks at the next positions after an offset, at most limit of them and about MaxPageBytes of payload. It gives
+	// the events that match, by position, and how far it has looked; the same offset, at the head.
+	FollowPage(ctx context.Context, filter FollowFilter, from Offset, limit int) (events []Event, to Offset, err error)
 }
 
 // FollowFilter is what a projection may need of a page.
@@ -63,15 +76,30 @@ type FollowFilter struct {
 	Lean   bool     // of the events, nothing but what Attributes names beside their place, type, version, payload and CreatedAt
 	// Attributes, where Lean is true: Actor, Reason, Correlation and Metadata too.
 	Attributes bool
+	// Needs, where Lean is true: nothing else is needed of the payloads of these events, and of others everything is. A store
+	// may give more.
+	Needs []Need
+}
+
+// Need is what a projection takes from the payloads of some events.
+type Need struct {
+	Type     string   // of their aggregates
+	Events   []string // event types, as they are stored
+	Versions []int    // as they are stored
+	Keys     []string // of the payload, an object; none: nothing is
 }
 
 // SnapshotSession reads the tables of projections.
 type SnapshotSession interface {
 	Session
+	FollowPager
 	// Projections, StateRows: see ProjectionSession. ReadStateRows: see FollowSession.
 	Projections(ctx context.Context) ([]AppliedProjection, error)
 	StateRows(ctx context.Context, t StateTable, beside bool, after string, limit int) ([]RowPlace, error)
 	ReadStateRows(ctx context.Context, t StateTable, beside bool, ids []string) ([]StateRow, error)
+	// RowsBehind looks at the next positions after an offset, at most limit of them, and gives the aggregates, by id, whose row has not
+	// all of their events among these (Last is the last of them), and how far it has looked; the same offset, at the head.
+	RowsBehind(ctx context.Context, t StateTable, from Offset, limit int) (rows []RowPlace, to Offset, err error)
 	// StateIDs lists the aggregates after an id that have a row, in the order of ids.
 	StateIDs(ctx context.Context, t StateTable, after string, limit int) ([]string, error)
 	// Statistics reads a whole table.
@@ -84,9 +112,11 @@ type Offset struct {
 	EventID  int64 // of the event at that position; 0: none
 }
 
-// ProjectionOffset is what is recorded of a followed projection.
+// ProjectionOffset is what is recorded of a projection.
 type ProjectionOffset struct {
 	Name        string
+	Inline      bool   // appends keep it: the offset says up to where a runner has looked for rows that are behind
+	Of          string // the aggregate type of a table of states
 	Kind        string
 	Version     int
 	Fingerprint string
@@ -96,7 +126,18 @@ type ProjectionOffset struct {
 	State     string    // StateRunning, StatePaused, StateStalled
 	Waits     bool      // the next try is not due yet
 	Failed    Failure   // on the event after the offset
-	Skipped   []Skipped // by position
+	Skipped   []Skipped
+	Rebuild   *Rebuilding // nil: none was begun and not finished
+}
+
+// Rebuilding is a rebuild that is not finished.
+type Rebuilding struct {
+	Version        int       `json:"version"` // of the definition by which it fills
+	Fingerprint    string    `json:"fingerprint"`
+	Position       int64     `json:"position"`        // of the last event that is in the new table
+	FailedPosition int64     `json:"failed_position"` // of the event that it fails on; 0: it does not fail
+	Error          string    `json:"error"`           // why
+	Skipped        []Skipped `json:"skipped"`         // what it leaves out, and the projection once it is finished
 }
 
 // Failure is why a projection does not go on.

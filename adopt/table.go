@@ -24,6 +24,8 @@ type Table struct {
 	Parted  bool     // partitioned: its rows are in its partitions
 	Columns []Column // in the table's order
 	Key     []int    // of Columns, whose values together are the aggregate's id
+
+	order []int // Key as the index that makes it unique has it
 }
 
 // Column is a column of a table.
@@ -34,6 +36,9 @@ type Column struct {
 	Generated bool   `json:"-"`    // the database computes it
 	Spelt     bool   `json:"-"`    // json or xml: its text is its value, and stands as a string
 	NotNull   bool   `json:"-"`
+	TypeOID   uint32 `json:"-"`
+
+	varies bool // its values differ in size
 }
 
 // Settings are those under which a value has one text and one JSON, whatever the session says. Functions that call ID or Row
@@ -61,7 +66,7 @@ WITH RECURSIVE types AS (
     SELECT t.attnum, CASE WHEN p.typbasetype <> 0 THEN p.typbasetype ELSE p.typelem END
     FROM types t JOIN pg_catalog.pg_type p ON p.oid = t.type WHERE p.typbasetype <> 0 OR (p.typelem <> 0 AND p.typcategory = 'A')
 )
-SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', a.attnotnull,
+SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', a.attnotnull, a.atttypid, a.attlen = -1,
        EXISTS (SELECT FROM types t WHERE t.attnum = a.attnum AND t.type IN ('pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.xml'::pg_catalog.regtype))
 FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
@@ -92,7 +97,7 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 	t.Parted = kind == "p"
 	switch {
 	case !found:
-		return nil, fmt.Errorf("%w: there is no table %s: name it with its schema", rea.ErrNotFound, name)
+		return nil, &NoTableError{Table: name, Hint: ": name it with its schema"}
 	case kind != "r" && kind != "p":
 		return nil, fmt.Errorf("rea: %s is no table: only tables can be guarded", t)
 	case t.Schema == "rea" || t.Schema == "rea_views" || t.Schema == "pg_catalog" || t.Schema == "information_schema":
@@ -102,7 +107,7 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 		return nil, fmt.Errorf("rea: read the columns of %s: %w", t, err)
 	}
 	var c Column
-	if _, err = pgx.ForEachRow(rows, []any{&c.Number, &c.Name, &c.Type, &c.Generated, &c.NotNull, &c.Spelt}, func() error {
+	if _, err = pgx.ForEachRow(rows, []any{&c.Number, &c.Name, &c.Type, &c.Generated, &c.NotNull, &c.TypeOID, &c.varies, &c.Spelt}, func() error {
 		t.Columns = append(t.Columns, c)
 		return nil
 	}); err != nil {
@@ -110,6 +115,17 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 	}
 	return t, t.choose(ctx, db, key)
 }
+
+// NoTableError says that a table is not there. errors.Is finds rea.ErrNotFound in it.
+type NoTableError struct {
+	Table string
+	Hint  string // what to do
+}
+
+func (e *NoTableError) Error() string { return "rea: there is no table " + e.Table + e.Hint }
+
+// Is reports whether target is rea.ErrNotFound.
+func (e *NoTableError) Is(target error) bool { return target == rea.ErrNotFound }
 
 // choose sets Key.
 func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
@@ -135,8 +151,12 @@ func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
 		t.Key = append(t.Key, i)
 	}
 	wanted := slices.Sorted(slices.Values(key))
-	if !slices.ContainsFunc(unique, func(u []string) bool { return slices.Equal(slices.Sorted(slices.Values(u)), wanted) }) {
+	i := slices.IndexFunc(unique, func(u []string) bool { return slices.Equal(slices.Sorted(slices.Values(u)), wanted) })
+	if i < 0 {
 		return fmt.Errorf("rea: the columns %s of %s have no unique index of their own: two rows could be one object", strings.Join(key, ", "), t)
+	}
+	for _, name := range unique[i] {
+		t.order = append(t.order, t.Index(name))
 	}
 	return nil
 }
@@ -157,15 +177,15 @@ func (t *Table) Index(column string) int {
 func (t *Table) ID(alias string) string {
 	parts := make([]string, len(t.Key))
 	for i, k := range t.Key {
-		parts[i] = field(alias, t.Columns[k].Name) + "::text"
+		parts[i] = "(" + field(alias, t.Columns[k].Name) + `::pg_catalog.text COLLATE "C")` // else a collation of the key's might forbid it
 	}
 	if len(parts) == 1 {
 		return parts[0]
 	}
 	for i := range parts {
-		parts[i] = "replace(replace(" + parts[i] + ", '%', '%25'), '/', '%2F')"
+		parts[i] = "pg_catalog.replace(pg_catalog.replace(" + parts[i] + ", '%', '%25'), '/', '%2F')"
 	}
-	return strings.Join(parts, " || '/' || ")
+	return strings.Join(parts, " OPERATOR(pg_catalog.||) '/' OPERATOR(pg_catalog.||) ")
 }
 
 // Row is an SQL expression for the jsonb object of a row of alias, by the names of its columns. It holds under Settings.
@@ -175,7 +195,7 @@ func (t *Table) Row(alias string) string { return Object(alias, t.Columns) }
 func Object(alias string, columns []Column) string {
 	const most = 40 // a function takes 100 arguments
 	if len(columns) == 0 {
-		return "'{}'::jsonb"
+		return "'{}'::pg_catalog.jsonb"
 	}
 	var objects []string
 	for part := range slices.Chunk(columns, most) {
@@ -183,15 +203,15 @@ func Object(alias string, columns []Column) string {
 		for i, c := range part {
 			args[i] = Literal(c.Name) + ", " + c.Value(alias)
 		}
-		objects = append(objects, "jsonb_build_object("+strings.Join(args, ", ")+")")
+		objects = append(objects, "pg_catalog.jsonb_build_object("+strings.Join(args, ", ")+")")
 	}
-	return strings.Join(objects, " || ")
+	return strings.Join(objects, " OPERATOR(pg_catalog.||) ")
 }
 
 // Value is an SQL expression for what jsonb_build_object makes into the column's JSON.
 func (c Column) Value(alias string) string {
 	if c.Spelt {
-		return field(alias, c.Name) + "::text"
+		return field(alias, c.Name) + "::pg_catalog.text"
 	}
 	return field(alias, c.Name)
 }

@@ -21,6 +21,9 @@ func (r *reader) projection(p entry, types map[string]rea.Type) rea.Projection {
 	declared := rea.Projection{Name: p.key}
 	r.projections[[2]string{p.key, ""}] = p.at
 	what := "the projection " + p.key
+	if plain := strings.ReplaceAll(p.key, "-", "_"); plain != p.key {
+		r.fail(p.at, "%s: its name is a table's, and would have to be quoted in every query: %s", what, plain)
+	}
 	keys := map[string]entry{}
 	for _, e := range r.mapping(p.value, p.at, what) {
 		keys[e.key] = e

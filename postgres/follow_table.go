@@ -145,7 +145,7 @@ func (s *ownSession) AddStatistics(ctx context.Context, t rea.StatisticsTable, b
 	_, f.Fingerprint = t.Definition()
 	x := followedSQL{f}
 	doing := "fill " + x.table(beside)
-	if err := s.own(ctx); err != nil {
+	if err := s.keep(ctx); err != nil {
 		return mapError(doing, err)
 	}
 	list := make([][]any, len(rows))

@@ -27,7 +27,7 @@ type Config struct {
 	rea.Config
 
 	// RolePrefix begins the names of the roles that Migrate makes and grants to: PREFIX_owner, PREFIX_writer,
-	// PREFIX_importer, PREFIX_operator, PREFIX_reader. Lower-case letters, digits and _. "": the one that the
+	// PREFIX_importer, PREFIX_operator, PREFIX_reader, PREFIX_runner. Lower-case letters, digits and _. "": the one that the
 	// archive has, at first rea.
 	RolePrefix string
 }
@@ -148,7 +148,8 @@ type ownSession struct {
 	session
 	tx      pgx.Tx
 	owner   bool // it acts as the owner of the archive
-	follows bool // followSQL has run
+	follows bool // it acts as the runner's role or the owner, with the settings of followSQL
+	was     lent
 }
 
 func (s *ownSession) Commit(ctx context.Context) error { return mapError("commit", s.tx.Commit(ctx)) }

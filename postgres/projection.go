@@ -138,26 +138,35 @@ func (s *ownSession) BuildStateTable(ctx context.Context, t rea.StateTable) erro
 // build makes a table beside that of a projection, unless it is there, and drops what was built for another definition.
 func (s *ownSession) build(ctx context.Context, projection, beside, table, create string) error {
 	doing := "build " + table
-	var there, name string
-	var stale []string
-	err := each(ctx, s.db, func() error {
+	built, err := s.built(ctx, projection)
+	if err != nil {
+		return mapError(doing, err)
+	}
+	there := false
+	for _, name := range built {
 		if name == beside {
-			there = name
-		} else {
-			stale = append(stale, "DROP TABLE rea_views."+quoteName(name))
+			there = true
+		} else if err := s.run(ctx, doing, "DROP TABLE rea_views."+quoteName(name)); err != nil {
+			return err
 		}
+	}
+	if there {
+		return nil
+	}
+	return s.run(ctx, doing, create, "SELECT rea.guard_view("+quoteText(table)+"::regclass)")
+}
+
+// built lists the tables that were begun beside that of a projection.
+func (s *ownSession) built(ctx context.Context, projection string) (names []string, err error) {
+	var name string
+	err = each(ctx, s.db, func() error {
+		names = append(names, name)
 		return nil
 	}, []any{&name}, `
 SELECT c.relname::text FROM pg_class c
 WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r'
   AND starts_with(c.relname::text, $1 || '.') AND right(c.relname::text, 8) ~ '^[0-9a-f]{8}$' AND length(c.relname::text) = length($1 || '.') + 8`, projection)
-	if err != nil {
-		return mapError(doing, err)
-	}
-	if err := s.run(ctx, doing, stale...); err != nil || there != "" {
-		return err
-	}
-	return s.run(ctx, doing, create, "SELECT rea.guard_view("+quoteText(table)+"::regclass)")
+	return names, err
 }
 
 // copyGrants gives the new table what others may do with the old one, beside the roles of REA.
@@ -222,12 +231,13 @@ func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, bu
 	}
 	definition, fingerprint := t.Definition()
 	return mapError(doing, s.db.exec(ctx, `
-INSERT INTO rea.projections (name, mode, aggregate_type, version, definition, fingerprint)
+INSERT INTO rea.projections AS p (name, mode, aggregate_type, version, definition, fingerprint)
 VALUES ($1, 'inline', $2, $3, $4, $5)
 ON CONFLICT (name) DO UPDATE
 SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = excluded.version, definition = excluded.definition,
-    fingerprint = excluded.fingerprint, made_by = excluded.made_by, made_at = excluded.made_at`,
-		t.Name, t.Of, t.Version, definition, fingerprint))
+    fingerprint = excluded.fingerprint, made_by = excluded.made_by, made_at = excluded.made_at,
+    position = CASE WHEN $6 THEN 0 ELSE p.position END, event_id = CASE WHEN $6 THEN 0 ELSE p.event_id END`,
+		t.Name, t.Of, t.Version, definition, fingerprint, built))
 }
 
 func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {

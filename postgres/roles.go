@@ -27,10 +27,10 @@ SELECT coalesce((SELECT pg_catalog.left(k.role_name, -1 - pg_catalog.length(k.ki
 // rolesMissing: the login may make or record roles that a migration before it could not, or was killed before it did.
 func (s *store) rolesMissing(ctx context.Context, prefix string) (missing bool, err error) {
 	err = s.pool.QueryRow(ctx, `
-SELECT pg_catalog.has_function_privilege('rea.install_roles(text)', 'EXECUTE') AND pg_catalog.count(k.kind) < 5
+SELECT pg_catalog.has_function_privilege('rea.install_roles(text)', 'EXECUTE') AND pg_catalog.count(k.kind) < 6
        AND (me.rolcreaterole OR me.rolsuper
             OR pg_catalog.count(k.kind) < (SELECT pg_catalog.count(*) FROM pg_catalog.pg_roles p
-                                           WHERE p.rolname::text = ANY (SELECT $1 || '_' || x.kind FROM pg_catalog.unnest('{owner,writer,importer,operator,reader}'::text[]) x(kind))))
+                                           WHERE p.rolname::text = ANY (SELECT $1 || '_' || x.kind FROM pg_catalog.unnest('{owner,writer,importer,operator,reader,runner}'::text[]) x(kind))))
 FROM pg_catalog.pg_roles me LEFT JOIN rea.roles k ON true
 WHERE me.rolname = current_user
 GROUP BY me.rolcreaterole, me.rolsuper`, prefix).Scan(&missing)

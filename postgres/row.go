@@ -52,7 +52,7 @@ func (e *event) dest() []any {
 func (e *event) scan(r rows, dest []any, v *rea.Event) error {
 	if p, ok := r.(pgxRows); ok {
 		if e.usual == nil {
-			usual := formats(p.FieldDescriptions())
+			usual := formats(p.FieldDescriptions(), columnTypes)
 			e.usual = &usual
 		}
 		if *e.usual && e.read(p.RawValues(), v) {
@@ -95,10 +95,10 @@ var columnTypes = []uint32{
 	pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID, pgtype.TextOID, pgtype.TimestamptzOID,
 }
 
-// formats reports whether columns come as read reads them: texts as text, everything else in binary. It is so unless
+// formats reports whether columns of these types come as read reads them: texts as text, everything else in binary. It is so unless
 // the program has chosen the simple protocol, or codecs of its own.
-func formats(columns []pgconn.FieldDescription) bool {
-	if len(columns) > len(columnTypes) {
+func formats(columns []pgconn.FieldDescription, types []uint32) bool {
+	if len(columns) > len(types) {
 		return false
 	}
 	for i, c := range columns {
@@ -106,7 +106,7 @@ func formats(columns []pgconn.FieldDescription) bool {
 		if c.DataTypeOID == pgtype.TextOID || c.DataTypeOID == pgtype.JSONBOID {
 			format = pgtype.TextFormatCode
 		}
-		if c.DataTypeOID != columnTypes[i] || c.Format != format {
+		if c.DataTypeOID != types[i] || c.Format != format {
 			return false
 		}
 	}

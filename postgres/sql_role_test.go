@@ -70,6 +70,7 @@ var nobodyMay = []string{
 	`ALTER TABLE rea.events DISABLE TRIGGER ALL`, `DROP TRIGGER refuse_row ON rea.events`, `DROP TABLE rea.events`, `ALTER TABLE rea.events ADD x int`,
 	`CREATE TRIGGER x BEFORE INSERT ON rea.events FOR EACH ROW EXECUTE FUNCTION rea.check_insert()`, `CREATE TABLE rea.x (n int)`,
 	`CREATE FUNCTION rea.x() RETURNS int LANGUAGE sql RETURN 1`, `SELECT rea.install_roles('rea')`, `SELECT rea.protect('rea.events')`,
+	`UPDATE rea.projections SET definition = ''`, `INSERT INTO rea.projections (name) VALUES ('x')`, `DELETE FROM rea.projections`, `CREATE TABLE rea_views.x (n int)`,
 	`SET session_replication_role = replica`, `SET ROLE rea_owner`,
 }
 
@@ -90,13 +91,16 @@ func TestWhatEachRoleMayDo(t *testing.T) {
 	writes = append(writes, snapshots...)
 	imports := []string{`INSERT INTO rea.imports (source, name, lines, stored, duplicates, rejected, done) VALUES ('h', 'n', 1, 1, 0, 0, false)
 		ON CONFLICT (source) DO UPDATE SET lines = 2`}
+	moves := []string{`UPDATE rea.projections SET position = 1, event_id = 1, updated_at = now(), runner = 'x', state = 'paused', attempts = 1, failed_position = 1, error = 'x',
+		failing_since = now(), next_try_at = now(), skipped = '[]'`, `SELECT * FROM rea.projections FOR UPDATE`, `UPDATE rea.rebuilds SET position = 1, event_id = 1, failed_position = 1, error = '', skipped = '[]', updated_at = now()`}
 	correcting := []string{corrected, `SELECT * FROM rea.append('order', '1', 'X', actor => 'a', reason => 'r', correction => true)`}
 	for role, c := range map[string]struct{ may, mayNot [][]string }{
-		"":             {nil, [][]string{writes[:6], reads[:7], snapshots, imports, correcting, {created}}},
-		"rea_reader":   {[][]string{reads}, [][]string{writes[:5], snapshots, imports, correcting, {created}}},
-		"rea_writer":   {[][]string{reads, writes}, [][]string{imports, correcting, {created}}},
+		"":             {nil, [][]string{writes[:6], reads[:7], snapshots, imports, correcting, moves, {created}}},
+		"rea_reader":   {[][]string{reads}, [][]string{writes[:5], snapshots, imports, correcting, moves, {created}}},
+		"rea_writer":   {[][]string{reads, writes}, [][]string{imports, correcting, moves, {created}}},
 		"rea_importer": {[][]string{reads, writes, imports, {created}}, [][]string{correcting}},
-		"rea_operator": {[][]string{reads, writes, correcting}, [][]string{imports, {created}}},
+		"rea_operator": {[][]string{reads, writes, correcting}, [][]string{imports, moves, {created}}},
+		"rea_runner":   {[][]string{reads, snapshots, moves}, [][]string{writes[:5], imports, correcting, {created}}},
 	} {
 		t.Run("as "+role, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +235,7 @@ func TestInstallingWorksWithoutTheRightToMakeRolesWhichMayComeLater(t *testing.T
 	if err := a.Migrate(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []string{"owner", "writer", "importer", "operator", "reader"} {
+	for _, role := range []string{"owner", "writer", "importer", "operator", "reader", "runner"} {
 		if !strings.Contains(strings.Join(warned, "\n"), fmt.Sprintf("may not create the role %s_%s", prefix, role)) {
 			t.Errorf("warnings = %q, want one that names %s_%s", warned, prefix, role)
 		}
@@ -251,7 +255,7 @@ func TestInstallingWorksWithoutTheRightToMakeRolesWhichMayComeLater(t *testing.T
 	if err := able.Migrate(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	s.want("5", `SELECT count(*) FROM rea.roles WHERE made_here`)
+	s.want("6", `SELECT count(*) FROM rea.roles WHERE made_here`)
 	s.want(prefix+"_owner", `SELECT tableowner FROM pg_tables WHERE schemaname = 'rea' AND tablename = 'events'`)
 	if err := able.Uninstall(t.Context(), 1); err != nil {
 		t.Fatal(err)
@@ -313,7 +317,7 @@ func TestALoginThatMayMakeRolesHandsTheTablesOver(t *testing.T) {
 	}
 	pool.Close()
 	s.do(`DROP SCHEMA rea_views CASCADE; DROP SCHEMA rea CASCADE; REVOKE ALL ON DATABASE ` + name + ` FROM ` + name)
-	for _, kind := range []string{"owner", "writer", "importer", "operator", "reader"} {
+	for _, kind := range []string{"owner", "writer", "importer", "operator", "reader", "runner"} {
 		s.do(`DROP ROLE ` + prefix + `_` + kind)
 	}
 	s.do(`DROP ROLE ` + name)

@@ -3,29 +3,34 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
 )
 
 const offsetsSQL = `
-SELECT name, kind, version, fingerprint, position, event_id, coalesce(updated_at, made_at), coalesce(runner, ''), state,
+SELECT name, mode = 'inline', aggregate_type, kind, version, fingerprint, position, event_id, coalesce(updated_at, made_at), coalesce(runner, ''), state,
        coalesce(next_try_at > ?1, 0), attempts, coalesce(failed_position, 0), coalesce(error, ''),
-       coalesce(failing_since, ''), coalesce(next_try_at, ''), skipped
-FROM rea_projections
-WHERE mode = 'followed'`
+       coalesce(failing_since, ''), coalesce(next_try_at, ''), skipped,
+       coalesce((SELECT json_object('version', r.version, 'fingerprint', r.fingerprint, 'position', r.position,
+                     'failed_position', r.failed_position, 'error', r.error, 'skipped', json(r.skipped))
+                 FROM rea_rebuilds r WHERE r.name = rea_projections.name), 'null')
+FROM rea_projections`
 
 func (s *session) offsets(ctx context.Context, doing, query string, args ...any) (list []rea.ProjectionOffset, err error) {
 	var (
-		p                                  rea.ProjectionOffset
-		updated, failing, nextTry, skipped string
+		p                                           rea.ProjectionOffset
+		updated, failing, nextTry, skipped, rebuild string
 	)
 	err = each(ctx, s.db, func() error {
-		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped = moment(updated), moment(failing), moment(nextTry), nil
+		p.UpdatedAt, p.Failed.Since, p.Failed.NextTry, p.Skipped, p.Rebuild = moment(updated), moment(failing), moment(nextTry), nil, nil
 		list = append(list, p)
-		return json.Unmarshal([]byte(skipped), &list[len(list)-1].Skipped)
-	}, []any{&p.Name, &p.Kind, &p.Version, &p.Fingerprint, &p.Offset.Position, &p.Offset.EventID, &updated, &p.Runner, &p.State,
-		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped}, query, append([]any{rea.FormatTime(time.Now())}, args...)...)
+		at := &list[len(list)-1]
+		return errors.Join(json.Unmarshal([]byte(skipped), &at.Skipped), json.Unmarshal([]byte(rebuild), &at.Rebuild))
+	}, []any{&p.Name, &p.Inline, &p.Of, &p.Kind, &p.Version, &p.Fingerprint, &p.Offset.Position, &p.Offset.EventID, &updated, &p.Runner, &p.State,
+		&p.Waits, &p.Failed.Attempts, &p.Failed.Position, &p.Failed.Error, &failing, &nextTry, &skipped, &rebuild}, query, append([]any{rea.FormatTime(time.Now())}, args...)...)
 	return list, s.store.mapError(doing, err)
 }
 
@@ -49,12 +54,16 @@ func (s *session) EventAt(ctx context.Context, position int64) (id int64, err er
 }
 
 func (s *session) PositionOf(ctx context.Context, eventID int64) (int64, error) {
-	return s.EventAt(ctx, eventID)
+	position, err := s.EventAt(ctx, eventID)
+	if err == nil && position == 0 {
+		err = fmt.Errorf("%w: there is no event with the id %d, or it has not committed", rea.ErrNotFound, eventID)
+	}
+	return position, err
 }
 
 // ClaimProjection: this transaction has the file's write lock.
 func (s *session) ClaimProjection(ctx context.Context, name string, _ bool) (p rea.ProjectionOffset, ok bool, err error) {
-	list, err := s.offsets(ctx, "claim the projection "+name, offsetsSQL+" AND name = ?2", name)
+	list, err := s.offsets(ctx, "claim the projection "+name, offsetsSQL+" WHERE name = ?2", name)
 	if err != nil || len(list) == 0 {
 		return p, true, err
 	}
@@ -74,7 +83,7 @@ func (s *session) MoveProjection(ctx context.Context, name, runner string, from,
 UPDATE rea_projections
 SET position = ?4, event_id = ?5, updated_at = ?6, runner = ?7,
     attempts = 0, failed_position = NULL, error = NULL, failing_since = NULL, next_try_at = NULL
-WHERE name = ?1 AND mode = 'followed' AND position = ?2 AND event_id = ?3`,
+WHERE name = ?1 AND position = ?2 AND event_id = ?3`,
 		name, from.Position, from.EventID, to.Position, to.EventID, rea.FormatTime(time.Now()), runner)
 	return n == 1, err
 }
@@ -129,4 +138,22 @@ func (s *session) FollowPage(ctx context.Context, filter rea.FollowFilter, from 
 		return nil, from, err
 	}
 	return page, rea.Offset{Position: last, EventID: last}, nil
+}
+
+// rowsBehindSQL reads events by their ids, which are positions, and the rows by their primary key.
+const rowsBehindSQL = `
+SELECT a.aggregate_id, coalesce(v.rea_seq, 0), a.seq
+FROM (SELECT aggregate_id, max(seq) AS seq FROM rea_events WHERE id > ?1 AND id <= ?2 AND +aggregate_type = ?3 GROUP BY aggregate_id) a
+LEFT JOIN %s v ON v.aggregate_id = a.aggregate_id
+WHERE v.rea_seq IS NULL OR v.rea_seq < a.seq
+ORDER BY a.aggregate_id`
+
+func (s *session) RowsBehind(ctx context.Context, t rea.StateTable, from rea.Offset, limit int) (rows []rea.RowPlace, to rea.Offset, err error) {
+	last := from.Position
+	err = one(ctx, s.db, []any{&last}, `SELECT coalesce(max(id), ?1) FROM (SELECT id FROM rea_events WHERE id > ?1 ORDER BY id LIMIT ?2)`, from.Position, int64(limit))
+	if err != nil || last == from.Position {
+		return nil, from, s.store.mapError("read by position", err)
+	}
+	rows, err = s.places(ctx, rowsBehindSQL, tableOf(t, false), from.Position, last, t.Of)
+	return rows, rea.Offset{Position: last, EventID: last}, err
 }

@@ -45,6 +45,11 @@ func (s *ownSession) FollowPage(ctx context.Context, filter rea.FollowFilter, fr
 	return page, to, err
 }
 
+func (s *ownSession) RowsBehind(ctx context.Context, t rea.StateTable, from rea.Offset, limit int) (rows []rea.RowPlace, to rea.Offset, err error) {
+	err = s.do(func() error { rows, to, err = s.session.RowsBehind(ctx, t, from, limit); return err })
+	return rows, to, err
+}
+
 func (s *ownSession) MoveProjection(ctx context.Context, name, runner string, from, to rea.Offset) (moved bool, err error) {
 	err = s.do(func() error { moved, err = s.session.MoveProjection(ctx, name, runner, from, to); return err })
 	return moved, err

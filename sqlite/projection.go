@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/realtime-event-archive/rea"
@@ -88,30 +89,32 @@ func (s *session) BuildStateTable(ctx context.Context, t rea.StateTable) error {
 
 // build makes a table beside that of a projection, unless it is there, and drops what was built for another definition.
 func (s *session) build(ctx context.Context, table, beside, columns string) (err error) {
-	there := false
-	var name string
-	var stale []string
-	err = each(ctx, s.db, func() error {
-		if name == beside {
-			there = true
-		} else {
-			stale = append(stale, name)
-		}
-		return nil
-	}, []any{&name}, `SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, length(?1)) = ?1 AND length(name) = length(?1) + 8
-		AND substr(name, -8) NOT GLOB '*[^0-9a-f]*'`, table+".")
+	built, err := s.built(ctx, table)
 	exec := func(query string) {
 		if err == nil {
 			_, err = s.db.ExecContext(context.WithoutCancel(ctx), query)
 		}
 	}
-	for _, name := range stale {
-		exec("DROP TABLE " + quoteName(name))
+	for _, name := range built {
+		if name != beside {
+			exec("DROP TABLE " + quoteName(name))
+		}
 	}
-	if !there {
+	if !slices.Contains(built, beside) {
 		exec(fmt.Sprintf("CREATE TABLE %s (%s) STRICT, WITHOUT ROWID", quoteName(beside), columns))
 	}
 	return s.store.mapError("build "+beside, err)
+}
+
+// built lists the tables that were begun beside that of a projection.
+func (s *session) built(ctx context.Context, table string) (names []string, err error) {
+	var name string
+	err = each(ctx, s.db, func() error {
+		names = append(names, name)
+		return nil
+	}, []any{&name}, `SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, length(?1)) = ?1 AND length(name) = length(?1) + 8
+		AND substr(name, -8) NOT GLOB '*[^0-9a-f]*'`, table+".")
+	return names, err
 }
 
 // stateRowsSQL goes through events_aggregate_seq_key.
@@ -214,7 +217,9 @@ func (s *session) InstallStateTable(ctx context.Context, t rea.StateTable, built
 INSERT INTO rea_projections (name, mode, aggregate_type, version, definition, fingerprint) VALUES (?1, 'inline', ?2, ?3, ?4, ?5)
 ON CONFLICT (name) DO UPDATE
 SET mode = excluded.mode, aggregate_type = excluded.aggregate_type, version = excluded.version, definition = excluded.definition,
-    fingerprint = excluded.fingerprint, made_at = excluded.made_at`, t.Name, t.Of, int64(t.Version), definition, fingerprint)
+    fingerprint = excluded.fingerprint, made_at = excluded.made_at,
+    position = CASE WHEN ?6 THEN 0 ELSE position END, event_id = CASE WHEN ?6 THEN 0 ELSE event_id END`,
+		t.Name, t.Of, int64(t.Version), definition, fingerprint, number(built))
 	return s.store.mapError("make appends keep "+tableOf(t, false), err)
 }
 

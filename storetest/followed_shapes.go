@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -159,5 +160,29 @@ var followedShapes = []clause{
 			same(t, "orders", d.total(t, b), string(rune('1'+n)))
 		}
 		same(t, "offsets", b.text(t, "SELECT projection_name || ' ' || CAST(last_processed_seq AS TEXT) FROM "+d.Tables+"projection_offsets WHERE updated_at IS NOT NULL"), "hourly_sales 3")
+	}},
+	{"P6 nobody waits for an event that is not there", func(t *testing.T, d *Door) {
+		b := d.running(t, d.Migrated(t), rea.Config{PollEvery: 5 * time.Millisecond, Catalog: keeping(t, []rea.Type{keptType()}, hourly())})
+		put(t, b.Autocommit(), order1, event("Paid", `{"amount": 1}`))
+		b.settled(t, "hourly_sales")
+		missing := func(id int64) {
+			t.Helper()
+			if err := b.WaitForEvent(limited(t), "hourly_sales", id); !errors.Is(err, rea.ErrNotFound) {
+				t.Errorf("wait for the event %d = %v, want ErrNotFound", id, err)
+			}
+		}
+		missing(1_000_000)
+		tx, err := b.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := put(t, tx.Tx, order2, event("Paid", `{"amount": 1}`)).Events[0].ID
+		missing(id) // nobody can tell the two
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.WaitForEvent(limited(t), "hourly_sales", id); err != nil {
+			t.Error(err)
+		}
 	}},
 }

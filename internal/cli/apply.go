@@ -85,7 +85,7 @@ func (a *app) sayPlan(plan rea.Change, d database) {
 	if !plan.New {
 		return
 	}
-	a.say(fmt.Sprintf("catalog %d of %s: %s added, %s removed", plan.Number, safe(d.String()),
+	a.say(fmt.Sprintf("catalog %d of %s: %s to add, %s to remove", plan.Number, safe(d.String()),
 		numbered(len(plan.Added), "declaration"), numbered(len(plan.Removed), "declaration")))
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/realtime-event-archive/rea"
 )
 
 // permissionError says which role gives the right that a login lacks.
@@ -42,7 +44,7 @@ FROM (SELECT) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = 'rea'`
 
 // permission makes an error for a missing right one that says how to give it.
 func (a *app) permission(ctx context.Context, err error) error {
-	if a.pool == nil || sqlState(err) != "42501" || errors.As(err, new(*permissionError)) {
+	if a.pool == nil || sqlState(err) != "42501" || errors.As(err, new(*permissionError)) || errors.As(err, new(*rea.OwnerError)) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -77,19 +79,22 @@ SELECT pg_catalog.has_table_privilege('rea.imports', 'INSERT') AND pg_catalog.ha
 	return missingRight{}
 }
 
-// mayRun is asked before a runner begins, which would try again for ever.
-func (a *app) mayRun(ctx context.Context) error {
+// mayRun is asked before a runner begins, which would try again for ever. makes: it may make tables, too.
+func (a *app) mayRun(ctx context.Context) (makes bool, err error) {
 	if a.pool == nil {
-		return nil
+		return true, nil
 	}
 	const rightsSQL = `
-SELECT pg_catalog.pg_has_role(c.relowner, 'MEMBER')
-FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass('rea.events')`
+SELECT coalesce(pg_catalog.bool_or(r.may), false), coalesce(pg_catalog.bool_or(r.may AND r.owns), false)
+FROM (SELECT m.owns, pg_catalog.pg_has_role(session_user, m.role, CASE WHEN pg_catalog.current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) AS may
+      FROM (SELECT c.relowner, true FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass('rea.events')
+            UNION ALL
+            SELECT p.oid, false FROM rea.roles k JOIN pg_catalog.pg_roles p ON p.rolname::text = k.role_name WHERE k.kind = 'runner') m(role, owns)) r`
 	var may bool
-	if err := a.pool.QueryRow(ctx, rightsSQL).Scan(&may); err != nil || may {
-		return nil // what is wrong otherwise is told by what comes next
+	if err := a.pool.QueryRow(ctx, rightsSQL).Scan(&may, &makes); err != nil || may {
+		return err != nil || makes, nil // what is wrong otherwise is told by what comes next
 	}
-	return missingRight{}
+	return false, missingRight{}
 }
 
 // missingRight is what the server would answer later.

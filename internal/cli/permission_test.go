@@ -67,6 +67,21 @@ func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
 	refused("importer", "import", "in.ndjson")
 	refused("writer", "append", "order", "1", "X")
 	refused("owner", "migrate", "uninstall", "--events", "0", "--yes")
+	const one = "rea: 1\naggregates: {order: {events: {X: {}}}}\nprojections:\n  hourly: {on: X, every: 1h, measures: {n: count}}\n"
+	sh.write("one.yaml", one)
+	sh.write("two.yaml", one+"  daily: {on: X, every: 24h, measures: {n: count}}\n")
+	sh.must("--db", admin, "run", "--once", "--catalog", "one.yaml")
+	refused("runner", "run", "--once", "--catalog", "one.yaml")
+	refused("runner", "projection", "pause", "hourly", "--catalog", "one.yaml")
+	run(fmt.Sprintf("REVOKE %s_reader FROM %s; GRANT %[1]s_runner TO %[2]s", prefix, login))
+	sh.must("run", "--once", "--catalog", "one.yaml")
+	sh.must("projection", "pause", "hourly", "--catalog", "one.yaml")
+	sh.must("projection", "resume", "hourly", "--catalog", "one.yaml")
+	for _, args := range [][]string{{"run", "--once"}, {"projection", "rebuild", "daily", "--yes"}} {
+		if r := sh.rea(append(args, "--catalog", "two.yaml")...); r.code != 1 || !strings.Contains(r.stderr, "`rea projection rebuild daily`") {
+			t.Errorf("rea %v by a runner ends with %d: %s", args, r.code, r.stderr)
+		}
+	}
 	run(fmt.Sprintf("GRANT %s_writer TO %s", prefix, login))
 	sh.must("append", "order", "1", "X")
 	refused("importer", "import", "in.ndjson")

@@ -28,7 +28,7 @@ docs/projections.md tells all of it from the beginning.`,
 		RunE: group,
 	}
 	cmd.AddCommand(a.projectionListCommand(), a.projectionShowCommand(), a.projectionRebuildCommand(), a.projectionPauseCommand(),
-		a.projectionResumeCommand(), a.projectionRetryCommand(), a.projectionSkipCommand(), a.projectionCheckCommand())
+		a.projectionResumeCommand(), a.projectionRetryCommand(), a.projectionSkipCommand(), a.projectionCheckCommand(), a.projectionDropCommand())
 	return cmd
 }
 
@@ -55,28 +55,38 @@ func (p projection) stuck() bool {
 	return false
 }
 
+// word is its state, for people and programs: the database knows who has moved it, and not who will, so that "running" would say too
+// much.
+func (p projection) word() string {
+	switch lag, known := p.Lag(); {
+	case p.State != rea.StateRunning:
+		return p.State
+	case p.mode == modeInline:
+		return "kept"
+	case known && lag > 0:
+		return "behind"
+	}
+	return "caught up"
+}
+
 // trouble is why it does not go on, and what to type.
 func (p projection) trouble() string {
 	return strings.TrimPrefix(p.Trouble, "rea: ")
 }
 
 // projections lists all of them by name, after numbering what has committed.
-func (a *app) projections(ctx context.Context, archive *rea.Archive, c *rea.Catalog) (list []projection, err error) {
-	head, err := a.catchUp(ctx, archive)
-	if err != nil {
+func (a *app) projections(ctx context.Context, archive *rea.Archive) (list []projection, err error) {
+	if _, err := a.catchUp(ctx, archive); err != nil {
 		return nil, err
 	}
 	statuses, err := archive.Projections(ctx)
 	if err != nil {
 		return nil, err
 	}
-	declared := c.Projections()
 	for _, s := range statuses {
-		p := projection{ProjectionStatus: s, mode: modeFollowed}
-		for _, d := range declared {
-			if d.Name == s.Name {
-				p.of = d.Of
-			}
+		p := projection{ProjectionStatus: s, mode: modeFollowed, of: s.Of}
+		if s.Inline {
+			p.mode = modeInline
 		}
 		if lag, known := s.Lag(); known && lag > 0 {
 			for e, err := range archive.Autocommit().History(ctx, rea.Filter{After: s.Position, Limit: 1}) {
@@ -90,31 +100,47 @@ func (a *app) projections(ctx context.Context, archive *rea.Archive, c *rea.Cata
 		}
 		list = append(list, p)
 	}
-	inline, err := archive.InlineProjections(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range inline {
-		p := projection{mode: modeInline, of: s.Of}
-		p.Name, p.Kind, p.Version, p.State, p.Trouble, p.Head = s.Name, rea.KindState, s.Version, s.State, s.Trouble, head
-		list = append(list, p)
-	}
-	slices.SortStableFunc(list, func(x, y projection) int { return strings.Compare(x.Name, y.Name) })
 	return list, nil
 }
 
 // projection finds one by its name.
-func (a *app) projection(ctx context.Context, archive *rea.Archive, c *rea.Catalog, name string) (projection, error) {
-	list, err := a.projections(ctx, archive, c)
+func (a *app) projection(ctx context.Context, archive *rea.Archive, name string) (projection, error) {
+	list, err := a.projections(ctx, archive)
 	if err != nil {
 		return projection{}, err
 	}
+	names := []string{}
 	for _, p := range list {
 		if p.Name == name {
 			return p, nil
 		}
+		names = append(names, p.Name)
 	}
-	return projection{}, notThere(fmt.Sprintf("there is no projection %s: `rea projection list` has them", fold(name, 60)))
+	return projection{}, noProjection("the database and the catalog have", name, names)
+}
+
+// declared refuses names that the catalog does not have.
+func (a *app) declared(c *rea.Catalog, names []string) error {
+	known := []string{}
+	for _, p := range c.Projections() {
+		known = append(known, p.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return noProjection("the catalog has", name, known)
+		}
+	}
+	return nil
+}
+
+// noProjection says which names there are.
+func noProjection(where, name string, known []string) error {
+	has := "none"
+	if len(known) > 0 {
+		slices.Sort(known)
+		has = safe(strings.Join(known, ", "))
+	}
+	return notThere(fmt.Sprintf("there is no projection %s: %s %s", fold(name, 60), where, has))
 }
 
 // notThere says that there is nothing of a name.
@@ -136,38 +162,47 @@ func (p projection) table(d database) string {
 
 // projectionLine is a projection, in JSON.
 type projectionLine struct {
-	Name           string   `json:"name"`
-	Mode           string   `json:"mode"`
-	Kind           string   `json:"kind"`
-	Of             *string  `json:"of"`
-	Version        int      `json:"version"`
-	Table          *string  `json:"table"`
-	State          string   `json:"state"`
-	Position       *int64   `json:"position"` // null: inline
-	Head           int64    `json:"head"`
-	Lag            *int64   `json:"lag"`       // in events; null: not known, or inline
-	LagSince       *string  `json:"lag_since"` // when the oldest event that it lacks was stored
-	LagSeconds     *float64 `json:"lag_seconds"`
-	UpdatedAt      *string  `json:"updated_at"`
-	Runner         *string  `json:"runner"`
-	FailedPosition *int64   `json:"failed_position"`
-	AggregateType  *string  `json:"aggregate_type"` // of the event that it fails on
-	AggregateID    *string  `json:"aggregate_id"`
-	Seq            *int64   `json:"seq"`
-	EventType      *string  `json:"event_type"`
-	Attempts       int      `json:"attempts"`
-	Error          *string  `json:"error"`
-	FailingSince   *string  `json:"failing_since"`
-	NextTryAt      *string  `json:"next_try_at"`
-	Skipped        int      `json:"skipped"`
-	Trouble        *string  `json:"trouble"`
+	Name           string       `json:"name"`
+	Mode           string       `json:"mode"`
+	Kind           string       `json:"kind"`
+	Of             *string      `json:"of"`
+	Version        int          `json:"version"`
+	Table          *string      `json:"table"`
+	State          string       `json:"state"`
+	Position       *int64       `json:"position"` // null: an inline one that is not applied
+	Head           int64        `json:"head"`
+	Lag            *int64       `json:"lag"`       // in events; null: not known, or not applied
+	LagSince       *string      `json:"lag_since"` // when the oldest event that it lacks was stored
+	LagSeconds     *float64     `json:"lag_seconds"`
+	UpdatedAt      *string      `json:"updated_at"`
+	Runner         *string      `json:"runner"`
+	FailedPosition *int64       `json:"failed_position"`
+	AggregateType  *string      `json:"aggregate_type"` // of the event that it fails on
+	AggregateID    *string      `json:"aggregate_id"`
+	Seq            *int64       `json:"seq"`
+	EventType      *string      `json:"event_type"`
+	Attempts       int          `json:"attempts"`
+	Error          *string      `json:"error"`
+	FailingSince   *string      `json:"failing_since"`
+	NextTryAt      *string      `json:"next_try_at"`
+	Skipped        int          `json:"skipped"`
+	Rebuild        *rebuildLine `json:"rebuild"` // that is not finished
+	Trouble        *string      `json:"trouble"`
+}
+
+// rebuildLine is a rebuild that is not finished, in JSON.
+type rebuildLine struct {
+	Position       int64   `json:"position"`
+	FailedPosition *int64  `json:"failed_position"`
+	Error          *string `json:"error"`
+	Skipped        int     `json:"skipped"`
 }
 
 func (p projection) line(d database) projectionLine {
-	line := projectionLine{Name: p.Name, Mode: p.mode, Kind: p.Kind, Of: given(p.of), Version: p.Version, Table: given(p.table(d)), State: p.State, Head: p.Head,
+	line := projectionLine{Name: p.Name, Mode: p.mode, Kind: p.Kind, Of: given(p.of), Version: p.Version, Table: given(p.table(d)), State: p.word(), Head: p.Head,
 		UpdatedAt: givenTime(p.UpdatedAt), Runner: given(p.Runner), Attempts: p.Failed.Attempts, Error: given(p.Failed.Error),
 		FailingSince: givenTime(p.Failed.Since), NextTryAt: givenTime(p.Failed.NextTry), Skipped: len(p.Skipped), Trouble: given(p.trouble())}
-	if p.mode == modeInline {
+	if p.mode == modeInline && p.State == rea.StateNew {
 		return line
 	}
 	line.Position = &p.Position
@@ -180,6 +215,12 @@ func (p projection) line(d database) projectionLine {
 	}
 	if p.Failed.Position > 0 {
 		line.FailedPosition = &p.Failed.Position
+	}
+	if r := p.Rebuild; r != nil {
+		line.Rebuild = &rebuildLine{Position: r.Position, Error: given(r.Error), Skipped: len(r.Skipped)}
+		if r.FailedPosition > 0 {
+			line.Rebuild.FailedPosition = &r.FailedPosition
+		}
 	}
 	if e := p.Failing; e != nil {
 		line.AggregateType, line.AggregateID, line.Seq, line.EventType = &e.Aggregate.Type, &e.Aggregate.ID, &e.Seq, &e.Type

@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/user"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,16 +14,16 @@ import (
 )
 
 // changing opens the archive, finds the followed projection, lets change do something, and prints what it says, or
-// the projection as it stands then.
-func (a *app) changing(cmd *cobra.Command, name string, change func(context.Context, *rea.Archive, projection) (said string, err error)) error {
+// the projection as it stands then. role is the kind of role that it takes.
+func (a *app) changing(cmd *cobra.Command, role, name string, change func(context.Context, *rea.Archive, projection) (said string, err error)) error {
 	ctx := cmd.Context()
-	return a.withProjections(ctx, "owner", func(archive *rea.Archive, c *rea.Catalog, d database) error {
-		p, err := a.projection(ctx, archive, c, name)
+	return a.withProjections(ctx, role, func(archive *rea.Archive, c *rea.Catalog, d database) error {
+		p, err := a.projection(ctx, archive, name)
 		switch {
 		case err != nil:
 			return err
-		case p.mode == modeInline:
-			return &refusedError{fmt.Sprintf("%s is inline: appends keep it, and nobody runs it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
+		case p.mode == modeInline && p.State == rea.StateNew:
+			return &stuckError{p}
 		}
 		said, err := change(ctx, archive, p)
 		if err != nil {
@@ -30,11 +33,15 @@ func (a *app) changing(cmd *cobra.Command, name string, change func(context.Cont
 			_, err := fmt.Fprintln(a.env.Stdout, said)
 			return err
 		}
-		if p, err = a.projection(ctx, archive, c, name); err != nil {
+		if p, err = a.projection(ctx, archive, name); err != nil {
 			return err
 		}
 		return a.object(p.line(d))
 	})
+}
+
+func refusedInline(p projection) error {
+	return &refusedError{fmt.Sprintf("%s is inline: appends keep it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
 }
 
 func (a *app) projectionPauseCommand() *cobra.Command {
@@ -47,7 +54,7 @@ is, and the other projections go on. It waits for the page that is being applied
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				if p.State == rea.StatePaused {
 					return fmt.Sprintf("%s is paused already, at position %d", safe(p.Name), p.Position), nil
 				}
@@ -66,7 +73,7 @@ func (a *app) projectionResumeCommand() *cobra.Command {
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				if p.State != rea.StatePaused {
 					return fmt.Sprintf("%s is not paused: nothing to do", safe(p.Name)), nil
 				}
@@ -87,11 +94,11 @@ started anew where the catalog was changed.`,
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
 				if p.Failed.Attempts == 0 || p.State == rea.StatePaused {
 					return fmt.Sprintf("%s does not fail: nothing to do", safe(p.Name)), nil
 				}
-				return fmt.Sprintf("%s tries again: %s", safe(p.Name), failingText(p)), archive.RetryProjection(ctx, p.Name)
+				return fmt.Sprintf("%s tries again: %s", safe(p.Name), failingText(p.Failing, p.Failed.Position)), archive.RetryProjection(ctx, p.Name)
 			})
 		},
 	}
@@ -106,7 +113,8 @@ func (a *app) projectionSkipCommand() *cobra.Command {
 		Short: "Make a projection leave out the event that it fails on, for good",
 		Long: `Make a followed projection leave out the event that it fails on, which --position names. It is
 recorded with the error and with --actor; rebuilds and checks leave it out too. The event itself
-stays in the archive.
+stays in the archive. Where a rebuild has failed, --position may name that event: the next
+"rea projection rebuild" goes on behind it, and the projection leaves it out from the switch on.
 
 It asks on a terminal; elsewhere --yes confirms (exit code 4 without).`,
 		Example: `  rea projection skip hourly_sales --position 4711
@@ -122,14 +130,23 @@ It asks on a terminal; elsewhere --yes confirms (exit code 4 without).`,
 					actor = u.Username
 				}
 			}
-			return a.changing(cmd, args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
-				switch {
-				case p.Failed.Position == 0:
-					return "", &refusedError{safe(p.Name) + " does not fail: there is nothing to leave out"}
-				case p.Failed.Position != position:
-					return "", &refusedError{fmt.Sprintf("%s does not fail on position %d, but on %d: only that one can be left out", safe(p.Name), position, p.Failed.Position)}
+			return a.changing(cmd, "runner", args[0], func(ctx context.Context, archive *rea.Archive, p projection) (string, error) {
+				failing := map[int64]string{}
+				if r := p.Rebuild; r != nil && r.FailedPosition > 0 {
+					failing[r.FailedPosition] = failingText(p.RebuildFailing, r.FailedPosition) + " (on which its rebuild fails: from then on)"
 				}
-				a.say(fmt.Sprintf("to be left out of %s for good: %s", safe(p.Name), failingText(p)))
+				if p.Failed.Position > 0 {
+					failing[p.Failed.Position] = failingText(p.Failing, p.Failed.Position)
+				}
+				switch what := failing[position]; {
+				case len(failing) == 0:
+					return "", &refusedError{safe(p.Name) + " does not fail: there is nothing to leave out"}
+				case what == "":
+					return "", &refusedError{fmt.Sprintf("%s does not fail on position %d, but on %s: only that one can be left out", safe(p.Name), position,
+						joined(slices.Sorted(maps.Keys(failing))))}
+				default:
+					a.say(fmt.Sprintf("to be left out of %s for good: %s", safe(p.Name), what))
+				}
 				if err := a.confirm(ctx, yes, "leave it out", "left out"); err != nil {
 					return "", err
 				}
@@ -141,4 +158,12 @@ It asks on a terminal; elsewhere --yes confirms (exit code 4 without).`,
 	cmd.Flags().StringVar(&actor, "actor", "", "who decides so (the login of the system)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+func joined(positions []int64) string {
+	list := make([]string, len(positions))
+	for i, position := range positions {
+		list[i] = fmt.Sprint(position)
+	}
+	return strings.Join(list, " and ")
 }

@@ -67,10 +67,8 @@ func (a *app) checkProjections(ctx context.Context, archive *rea.Archive, c *rea
 			return usagef("the catalog declares no projections: name it with --catalog FILE")
 		}
 	}
-	for _, name := range names {
-		if _, declared := of[name]; !declared {
-			return notThere("the catalog declares no projection " + fold(name, 60))
-		}
+	if err := a.declared(c, names); err != nil {
+		return err
 	}
 	var drifts []driftLine
 	var unchecked []error
@@ -98,7 +96,14 @@ func (a *app) checkProjections(ctx context.Context, archive *rea.Archive, c *rea
 			a.say(safe(name) + ": as the events say")
 		}
 		if behind {
-			a.say("  rows that are missing or behind: `rea catalog apply` fills them in (appends leave events of older versions to it)")
+			a.say("  rows that are missing or behind: `rea run` fills them in, and so does `rea catalog apply` (appends leave events of older versions to them)")
+		}
+		switch {
+		case n == 0:
+		case inline[name]:
+			a.say("  to mend it: raise its version in the catalog, and `rea catalog apply`")
+		default:
+			a.say("  to mend it: `rea projection rebuild " + safe(name) + "`")
 		}
 		found = found || n > 0
 	}

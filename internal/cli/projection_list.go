@@ -16,8 +16,13 @@ func (a *app) projectionListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the projections: how far each has come, and what keeps it",
 		Long: `List the projections that the database or the catalog has: the position that each followed
-one has come to, how many events it lacks and since when, who moved it last. For one that
+one has come to, how many events it lacks and since when, who moved it last. An inline one has
+each event when its append commits; its position says up to where a runner has looked for rows
+that appends leave behind (events of older versions), and --max-lag leaves it out. For one that
 does not go on: the event that it fails on, how often and since when, and what to type.
+
+STATE is caught up, behind (whoever runs it next goes on: see UPDATED and RUNNER), new, paused,
+failing, stalled, needs rebuild; kept, of an inline one.
 
 LAG is empty where it is not known: the position is not one of this archive's, or the table was
 filled by another definition. Exit code 3 where a projection does not go on, or lags by more
@@ -29,7 +34,7 @@ than --max-lag, which is a number of events or a time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			return a.withProjections(ctx, "reader", func(archive *rea.Archive, c *rea.Catalog, d database) error {
-				list, err := a.projections(ctx, archive, c)
+				list, err := a.projections(ctx, archive)
 				if err != nil {
 					return err
 				}
@@ -113,7 +118,7 @@ func (a *app) printProjections(list []projection, d database) error {
 		column{head: "LAG SINCE", optional: true}, column{head: "UPDATED", optional: true}, column{head: "RUNNER", optional: true})
 	for _, p := range list {
 		line := p.line(d)
-		err := g.add(safe(p.Name), p.mode, p.Kind, p.State, number(line.Position), number(line.Lag), text(line.LagSince), text(line.UpdatedAt), fold(p.Runner, 40))
+		err := g.add(safe(p.Name), p.mode, p.Kind, p.word(), number(line.Position), number(line.Lag), text(line.LagSince), text(line.UpdatedAt), fold(p.Runner, 40))
 		if err != nil {
 			return err
 		}
@@ -145,12 +150,16 @@ func text(s *string) string {
 
 // printTrouble says below the table why a projection does not go on.
 func (a *app) printTrouble(p projection) error {
-	if p.Trouble == "" {
+	trouble := p.trouble()
+	switch {
+	case trouble == "" && p.Rebuild == nil:
 		return nil
+	case trouble == "":
+		trouble = "a rebuild of it is not finished"
 	}
-	text := fmt.Sprintf("\n%s: %s\n", safe(p.Name), safe(p.trouble()))
+	text := fmt.Sprintf("\n%s: %s\n", safe(p.Name), safe(trouble))
 	if p.Failing != nil {
-		text += fmt.Sprintf("  event     %s\n", failingText(p))
+		text += fmt.Sprintf("  event     %s\n", failingText(p.Failing, 0))
 	}
 	if p.Failed.Attempts > 0 {
 		text += fmt.Sprintf("  attempts  %d since %s\n  error     %s\n", p.Failed.Attempts, rea.FormatTime(p.Failed.Since), fold(oneLine.Replace(p.Failed.Error), 500))
@@ -158,14 +167,32 @@ func (a *app) printTrouble(p projection) error {
 	if !p.Failed.NextTry.IsZero() {
 		text += fmt.Sprintf("  next try  %s\n", rea.FormatTime(p.Failed.NextTry))
 	}
+	if r := p.Rebuild; r != nil {
+		text += fmt.Sprintf("  rebuild   at position %d of %d", r.Position, p.Head)
+		if r.FailedPosition > 0 {
+			text += fmt.Sprintf(", fails on %s\n  error     %s", failingText(p.RebuildFailing, r.FailedPosition), fold(oneLine.Replace(r.Error), 500))
+		}
+		if text += "\n"; r.FailedPosition > 0 || p.Trouble == "" {
+			text += fmt.Sprintf("  go on     %s\n", rebuildHint(p))
+		}
+	}
 	_, err := fmt.Fprint(a.env.Stdout, text)
 	return err
 }
 
-// failingText names the event that a projection fails on.
-func failingText(p projection) string {
-	if p.Failing == nil {
-		return fmt.Sprintf("position %d", p.Failed.Position)
+// rebuildHint is what to type for a rebuild that is not finished.
+func rebuildHint(p projection) string {
+	hint := "`rea projection rebuild " + safe(p.Name) + "`"
+	if p.Rebuild.FailedPosition > 0 {
+		hint += fmt.Sprintf(", after mending what the error says, or after `rea projection skip %s --position %d`", safe(p.Name), p.Rebuild.FailedPosition)
 	}
-	return fmt.Sprintf("%s seq %d, %s, position %d", refText(p.Failing.Aggregate), p.Failing.Seq, fold(p.Failing.Type, 60), p.Failing.Position)
+	return hint
+}
+
+// failingText names the event that a projection fails on. position serves where the event is not there.
+func failingText(e *rea.Event, position int64) string {
+	if e == nil {
+		return fmt.Sprintf("position %d", position)
+	}
+	return fmt.Sprintf("%s seq %d, %s, position %d", refText(e.Aggregate), e.Seq, fold(e.Type, 60), e.Position)
 }

@@ -22,7 +22,7 @@ events that somebody has made it leave out. Exit code 3 where it does not go on.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return a.withProjections(ctx, "reader", func(archive *rea.Archive, c *rea.Catalog, d database) error {
-				p, err := a.projection(ctx, archive, c, args[0])
+				p, err := a.projection(ctx, archive, args[0])
 				if err != nil {
 					return err
 				}
@@ -105,12 +105,12 @@ func (a *app) showProjection(p projection, c *rea.Catalog, d database) error {
 		names[i] = safe(column.Name) + " " + column.Type
 	}
 	say("columns", strings.Join(names, ", "))
-	state := p.State
-	if p.mode == modeInline && state == rea.StateRunning {
+	state := p.word()
+	if p.mode == modeInline && p.State == rea.StateRunning {
 		state = "kept in the transaction of each append"
 	}
 	say("state", state)
-	if p.mode == modeFollowed {
+	if line.Position != nil {
 		say("position", fmt.Sprintf("%d of %d", p.Position, p.Head))
 		lag := "not known"
 		if line.Lag != nil {

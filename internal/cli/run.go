@@ -26,11 +26,13 @@ func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [NAME...]",
-		Short: "Keep the followed projections, until it is stopped",
-		Long: `Give a position to what commits, and keep the tables of the catalog's followed projections,
-or of those that are named. Without a catalog it keeps the positions alone. Any number of
-processes may run it beside the application: each projection is moved by one of them at a
-time, and another goes on where one is killed. A changed catalog wants a new start.
+		Short: "Keep the projections, until it is stopped",
+		Long: `Give a position to what commits, and keep the tables of the catalog's projections, or of those
+that are named. Of an inline one, which appends keep, it folds the rows that they leave behind:
+events of older versions, and on SQLite what is written past REA. Without a catalog it keeps the
+positions alone. Any number of processes may run it beside the application: each projection is
+moved by one of them at a time, and another goes on where one is killed. A changed catalog
+wants a new start.
 
 It says at its start where each projection stands, then when one fails, stalls and goes on, and
 which other process moves one. It ends with Ctrl-C or SIGTERM (exit code 0). A database that is
@@ -43,7 +45,7 @@ where one does not go on.`,
   rea run hourly_sales --db postgres://localhost/shop
   rea run --once --json`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.projectionNames(true, false, true),
+		ValidArgsFunction: a.projectionNames(true, true, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.stallAfter < 1:
@@ -65,7 +67,7 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	archive, d, err := a.open(ctx, opening{role: "owner", catalog: c, logger: slog.New(&warnings{app: a, talks: true, timed: a.timed()}),
+	archive, d, err := a.open(ctx, opening{role: "runner", catalog: c, logger: slog.New(&warnings{app: a, talks: true, timed: a.timed()}),
 		retryAfter: f.retryAfter, stallAfter: f.stallAfter})
 	if err != nil {
 		return unlessStopped(ctx, err)
@@ -73,21 +75,17 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	defer archive.Close()
 	kept := names
 	if len(kept) == 0 {
-		for _, p := range c.Followed() {
+		for _, p := range c.Projections() {
 			kept = append(kept, p.Name)
 		}
 	}
-	list, err := a.projections(ctx, archive, c)
+	list, err := a.projections(ctx, archive)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	for _, name := range kept {
-		i := slices.IndexFunc(list, func(p projection) bool { return p.Name == name })
-		switch {
-		case !slices.ContainsFunc(c.Projections(), func(p rea.Projection) bool { return p.Name == name }):
-			return notThere("the catalog declares no projection " + fold(name, 60))
-		case i >= 0 && list[i].mode == modeInline:
-			return &refusedError{name + " is inline: appends keep it, and nobody has to run it"}
+	if c != nil { // without one it is said below
+		if err := a.declared(c, kept); err != nil {
+			return err
 		}
 	}
 	if c == nil {
@@ -96,12 +94,13 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 		}
 		a.say("no catalog (--catalog FILE, REA_CATALOG, ./" + localCatalog + "): the feed alone is kept")
 	}
-	if err := a.mayRun(ctx); err != nil && len(kept) > 0 {
+	makes, err := a.mayRun(ctx)
+	if err != nil && len(kept) > 0 {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	watch := &runWatch{app: a, archive: archive, kept: kept, began: time.Now(), said: map[string]bool{}, me: thisProcess()}
+	watch := &runWatch{app: a, archive: archive, kept: kept, began: time.Now(), makes: makes, said: map[string]bool{}, me: thisProcess()}
 	if !f.once {
 		a.sayKept(list, kept, d)
 	}
@@ -127,12 +126,15 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	case ctx.Err() != nil:
 		return &stoppedError{"the next run goes on from here", ctx.Err()}
 	}
-	if list, err = a.projections(ctx, archive, c); err != nil {
+	if list, err = a.projections(ctx, archive); err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(p projection) bool { return !slices.Contains(kept, p.Name) })
 	if err := a.printProjections(list, d); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(list, func(p projection) bool { return p.State == rea.StateNew && !p.Inline }); i >= 0 {
+		return &rea.OwnerError{Projection: list[i].Name, Err: missingRight{}}
 	}
 	return a.judgeProjections(list, maxLag{})
 }
@@ -150,11 +152,9 @@ func (a *app) sayKept(list []projection, kept []string, d database) {
 	a.logLine(fmt.Sprintf("keeping %s of %s, until Ctrl-C or SIGTERM", numbered(len(kept), "projection"), safe(d.String())))
 	for _, p := range list {
 		switch {
-		case p.mode == modeInline:
-			if p.Trouble != "" {
-				a.logLine(fmt.Sprintf("%s, inline: %s", safe(p.Name), safe(p.trouble())))
-			}
 		case !slices.Contains(kept, p.Name):
+		case p.mode == modeInline && p.State == rea.StateNew:
+			a.logLine(fmt.Sprintf("%s, inline: %s", safe(p.Name), safe(p.trouble())))
 		case p.State == rea.StateNew:
 			a.logLine(fmt.Sprintf("%s: new, its table is made and filled from %s", safe(p.Name), counted(p.Head, "event")))
 		case p.Trouble != "":
@@ -171,6 +171,7 @@ type runWatch struct {
 	archive *rea.Archive
 	kept    []string
 	began   time.Time
+	makes   bool // tables of new projections
 	me      string
 	said    map[string]bool
 }
@@ -197,7 +198,11 @@ func (w *runWatch) others(ctx context.Context) {
 				continue
 			}
 			w.said[key] = true
-			w.app.logLine(fmt.Sprintf("%s: %s moves it; this process takes over where that one ends", safe(p.Name), safe(p.Runner)))
+			line := "%s: %s moves it; this process takes over where that one ends"
+			if p.State == rea.StateNeedsRebuild {
+				line = "%s: %s moves it, by another definition than the one that this process has read: this process leaves it alone, and has to be started anew with the newer catalog"
+			}
+			w.app.logLine(fmt.Sprintf(line, safe(p.Name), safe(p.Runner)))
 		}
 	}
 }
@@ -219,6 +224,8 @@ func (w *runWatch) once(ctx context.Context, list []projection) {
 		for _, p := range list {
 			done := false
 			switch p.State {
+			case rea.StateNew:
+				done = !w.makes || p.Inline // which is for `rea catalog apply`
 			case rea.StateStalled, rea.StatePaused, rea.StateNeedsRebuild:
 				done = true
 			case rea.StateFailing:

@@ -87,3 +87,42 @@ func TestRebuildAsksOnATerminal(t *testing.T) {
 		}
 	})
 }
+
+func TestARunnerOfAnOlderCatalogSaysThatItDoesNotTakeOver(t *testing.T) {
+	t.Parallel()
+	forEachStore(t, func(t *testing.T, sh *shell) {
+		sh.must("migrate", "up")
+		sh.write("rea.yaml", salesYAML)
+		sh.write("new.yaml", strings.Replace(salesYAML, "hourly_sales: {", "hourly_sales: {version: 2, ", 1))
+		sh.pay(0, 10)
+		file, err := os.Create(filepath.Join(sh.dir, "run.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		cmd := sh.command("run")
+		cmd.Stderr = file
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		sh.must("wait", "hourly_sales", "--head", "--timeout", "1m")
+		sh.must("--catalog", "new.yaml", "projection", "rebuild", "hourly_sales", "--yes")
+		sh.pay(1, 1) // a runner looks where there is something new
+		deadline := time.Now().Add(time.Minute)
+		for _, want := range []string{"this process leaves it alone", "start this program with the newer catalog"} {
+			for !strings.Contains(sh.read("run.log"), want) {
+				if time.Now().After(deadline) {
+					t.Fatalf("log = %s\nwant %q in it", sh.read("run.log"), want)
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+		if text := sh.read("run.log"); strings.Contains(text, "takes over") {
+			t.Errorf("log = %s\nwant nothing of taking over: it never does", text)
+		}
+	})
+}

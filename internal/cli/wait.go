@@ -25,7 +25,11 @@ func (a *app) waitCommand() *cobra.Command {
 		Short: "Wait until a projection has an event",
 		Long: `Wait until a followed projection has the event with an id (which "rea append --json" and
 rea.append give), or all events up to a position, or all that have committed by now (--head).
-Somebody has to run it: see "rea run". An inline projection has each event when its append commits.
+Somebody has to run it: see "rea run". An inline projection has an event when its append commits,
+unless that is of an older version: then it waits until somebody who runs it has folded it.
+
+An event has to have committed: an id that is not there is not_found (exit code 1), and so is
+one whose transaction is still open, which looks the same. On a standby server it is waited for.
 
 Exit code 3 at once where the projection does not go on (stalled, paused, to be rebuilt), and 1
 after --timeout.`,
@@ -61,28 +65,28 @@ after --timeout.`,
 
 func (a *app) wait(ctx context.Context, name string, f waitFlags) error {
 	return a.withProjections(ctx, "reader", func(archive *rea.Archive, c *rea.Catalog, d database) error {
-		p, err := a.projection(ctx, archive, c, name)
+		p, err := a.projection(ctx, archive, name)
 		if err != nil {
 			return err
 		}
-		if p.mode == modeFollowed {
+		if p.mode == modeFollowed || p.State != rea.StateNew && p.State != rea.StateNeedsRebuild {
 			if f.head {
 				f.position = p.Head
 			}
 			if err := a.waitFor(ctx, archive, p, f); err != nil {
 				return err
 			}
-			if p, err = a.projection(ctx, archive, c, name); err != nil {
+			if p, err = a.projection(ctx, archive, name); err != nil {
 				return err
 			}
-		} else if p.State != rea.StateRunning {
+		} else {
 			return &stuckError{p}
 		}
 		switch {
 		case !a.table():
 			return a.object(p.line(d))
 		case p.mode == modeInline:
-			_, err = fmt.Fprintf(a.env.Stdout, "%s is inline: it has each event when its append commits\n", safe(p.Name))
+			_, err = fmt.Fprintf(a.env.Stdout, "%s is inline, and none of its rows is behind\n", safe(p.Name))
 		default:
 			_, err = fmt.Fprintf(a.env.Stdout, "%s is at position %d\n", safe(p.Name), p.Position)
 		}

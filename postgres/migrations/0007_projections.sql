@@ -64,8 +64,8 @@ BEGIN
 END
 $$;
 
--- Who may do what with a table in rea_views: its owner everything, the roles of REA read, nobody else anything,
--- whatever the database's default privileges say.
+-- Who may do what with a table in rea_views: its owner everything, the runner's role write rows, the roles of REA read, nobody
+-- else anything, whatever the database's default privileges say.
 CREATE FUNCTION rea.guard_view(target regclass) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -77,14 +77,15 @@ BEGIN
              FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = target AND a.grantee <> c.relowner LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', target, o.grantee);
     END LOOP;
-    FOR o IN SELECT k.role_name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
-        EXECUTE format('GRANT SELECT ON %s TO %I', target, o.role_name);
+    FOR o IN SELECT k.kind, k.role_name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
+        EXECUTE format('GRANT SELECT%s ON %s TO %I', CASE o.kind WHEN 'runner' THEN ', INSERT, UPDATE, DELETE' ELSE '' END, target, o.role_name);
     END LOOP;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.guard_view(regclass) FROM PUBLIC;
 
--- rea_views belongs to whom rea.events belongs to, and those who read that read this. It may run again at any time.
+-- rea_views belongs to whom rea.events belongs to, those who read that read this, and the runner's role writes the rows of what REA
+-- keeps. It may run again at any time.
 CREATE FUNCTION rea.hand_over_views() RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -100,6 +101,11 @@ BEGIN
     IF keeper <> (SELECT a.rolname FROM pg_namespace n JOIN pg_roles a ON a.oid = n.nspowner WHERE n.nspname = 'rea_views') THEN
         EXECUTE format('ALTER SCHEMA rea_views OWNER TO %I', keeper);
     END IF;
+    FOR o IN SELECT c.oid::regclass AS name, k.role_name FROM pg_class c, rea.roles k
+             WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r' AND k.kind = 'runner'
+               AND (c.relname ~ '[.][0-9a-f]{8}$' OR EXISTS (SELECT FROM rea.projections p WHERE p.name = c.relname::text)) LOOP
+        EXECUTE format('GRANT INSERT, UPDATE, DELETE ON %s TO %I', o.name, o.role_name);
+    END LOOP;
     -- the functions of their triggers are the keeper's by now, and could not write them
     FOR o IN SELECT c.oid::regclass AS name FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner
              WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r' AND a.rolname <> keeper

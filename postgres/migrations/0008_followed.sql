@@ -23,6 +23,9 @@ CREATE TABLE rea.rebuilds (
     version     int NOT NULL,
     position    bigint NOT NULL DEFAULT 0,
     event_id    bigint NOT NULL DEFAULT 0,
+    failed_position bigint,                       -- of the event that it fails on
+    error       text,
+    skipped     jsonb NOT NULL DEFAULT '[]',      -- events that it leaves out, and the projection with its end
     started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );

@@ -22,6 +22,9 @@ CREATE TABLE rea_rebuilds (
     version     INTEGER NOT NULL,
     position    INTEGER NOT NULL DEFAULT 0,
     event_id    INTEGER NOT NULL DEFAULT 0,
+    failed_position INTEGER,                      -- of the event that it fails on
+    error       TEXT,
+    skipped     TEXT NOT NULL DEFAULT '[]',       -- events that it leaves out, and the projection with its end
     started_at  TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     updated_at  TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'))
 ) STRICT, WITHOUT ROWID;

@@ -2,7 +2,7 @@
 -- Locks: ACCESS EXCLUSIVE on REA's own tables, for a moment, where their owner changes.
 
 CREATE TABLE rea.roles (
-    kind      text PRIMARY KEY CHECK (kind IN ('owner', 'writer', 'importer', 'operator', 'reader')),
+    kind      text PRIMARY KEY CHECK (kind IN ('owner', 'writer', 'importer', 'operator', 'reader', 'runner')),
     role_name text NOT NULL,
     made_here boolean NOT NULL   -- uninstalling drops only what installing made
 );
@@ -26,7 +26,7 @@ BEGIN
             EXECUTE format('REVOKE ALL ON %s FROM %s', o.name, o.grantee);
         END LOOP;
     END IF;
-    FOR r IN SELECT k.kind, prefix || '_' || k.kind AS name FROM unnest('{owner,writer,importer,operator,reader}'::text[]) k(kind) LOOP
+    FOR r IN SELECT k.kind, prefix || '_' || k.kind AS name FROM unnest('{owner,writer,importer,operator,reader,runner}'::text[]) k(kind) LOOP
         IF EXISTS (SELECT FROM pg_roles p WHERE p.rolname = r.name) THEN
             INSERT INTO rea.roles VALUES (r.kind, r.name, false) ON CONFLICT DO NOTHING;
             IF r.kind = 'owner' AND EXISTS (SELECT FROM pg_roles p WHERE p.rolname = r.name AND (p.rolcanlogin OR p.rolsuper)) THEN
@@ -49,14 +49,25 @@ BEGIN
     FOR r IN SELECT k.kind, k.role_name AS name FROM rea.roles k WHERE k.kind <> 'owner' LOOP
         EXECUTE format('GRANT USAGE ON SCHEMA rea TO %I', r.name);
         EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA rea TO %I', r.name);
-        IF r.kind <> 'reader' THEN
+        IF r.kind NOT IN ('reader', 'runner') THEN
             EXECUTE format('GRANT INSERT (aggregate_type, aggregate_id, event_type, event_version, seq, payload, actor_id, reason,
                 correlation_id, idempotency_key, metadata, key_events%s) ON rea.events TO %I',
                 CASE r.kind WHEN 'importer' THEN ', created_at' WHEN 'operator' THEN ', correction' ELSE '' END, r.name);
+        END IF;
+        IF r.kind <> 'reader' THEN
             EXECUTE format('GRANT INSERT, UPDATE, DELETE ON rea.snapshots TO %I', r.name);
+        END IF;
+        IF r.kind = 'runner' THEN   -- what moves; tables and definitions are the owner's to make
+            EXECUTE format('GRANT UPDATE (position, event_id, updated_at, runner, state, attempts, failed_position, error, failing_since,
+                next_try_at, skipped) ON rea.projections TO %I', r.name);
+            EXECUTE format('GRANT UPDATE (position, event_id, updated_at, failed_position, error, skipped) ON rea.rebuilds TO %I', r.name);
         END IF;
         IF r.kind = 'importer' THEN
             EXECUTE format('GRANT INSERT, UPDATE ON rea.imports TO %I', r.name);
+        END IF;
+        IF r.kind = 'operator' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rea.begin_baseline(regclass, text, smallint[], smallint, smallint[], text) TO %I', r.name);
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rea.take_baseline(regclass, text[], jsonb[], text[], bigint, jsonb, jsonb, boolean, jsonb) TO %I', r.name);
         END IF;
         FOR o IN SELECT p.oid::regprocedure AS name FROM pg_proc p
                  WHERE p.pronamespace = 'rea'::regnamespace AND p.prorettype <> 'trigger'::regtype
@@ -93,3 +104,5 @@ $$;
 REVOKE EXECUTE ON FUNCTION rea.feed_pass(int) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION rea.install_roles(text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION rea.protect(regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.begin_baseline(regclass, text, smallint[], smallint, smallint[], text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rea.take_baseline(regclass, text[], jsonb[], text[], bigint, jsonb, jsonb, boolean, jsonb) FROM PUBLIC;
