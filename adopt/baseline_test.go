@@ -53,7 +53,7 @@ func TestBaselineTakesEachRowOnce(t *testing.T) {
 	if r := baseline(t, pool, "orders", nil, o); r.New != 0 || r.Skipped != 1000 {
 		t.Errorf("second run: %+v, want 0 new", r)
 	}
-	exec(t, pool, `INSERT INTO orders VALUES (0, 'new'), (5000, 'new')`)
+	run(t, pool, `INSERT INTO orders VALUES (0, 'new'), (5000, 'new')`)
 	if r := baseline(t, pool, "orders", nil, o); r.New != 2 || r.Skipped != 1000 {
 		t.Errorf("after two inserts: %+v, want 2 new", r)
 	}
@@ -179,7 +179,7 @@ func TestBaselineOfAnyKey(t *testing.T) {
 		case "public.mood":
 			n = 3
 		}
-		exec(t, pool, "CREATE TABLE public."+table+" (k "+c.typ+" PRIMARY KEY)",
+		run(t, pool, "CREATE TABLE public."+table+" (k "+c.typ+" PRIMARY KEY)",
 			fmt.Sprintf("INSERT INTO %s SELECT %s FROM generate_series(1, %d) i", table, c.value, n))
 		if r := baseline(t, pool, table, nil, adopt.BaselineOptions{Batch: 3, Type: table}); r.New != int64(n) || r.Refused != 0 {
 			t.Errorf("a key of type %s: %+v, want %d new", c.typ, r, n)

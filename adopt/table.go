@@ -36,6 +36,7 @@ type Column struct {
 	Generated bool   `json:"-"`    // the database computes it
 	Spelt     bool   `json:"-"`    // json or xml: its text is its value, and stands as a string
 	NotNull   bool   `json:"-"`
+	TypeOID   uint32 `json:"-"`
 
 	varies bool // its values differ in size
 }
@@ -65,7 +66,7 @@ WITH RECURSIVE types AS (
     SELECT t.attnum, CASE WHEN p.typbasetype <> 0 THEN p.typbasetype ELSE p.typelem END
     FROM types t JOIN pg_catalog.pg_type p ON p.oid = t.type WHERE p.typbasetype <> 0 OR (p.typelem <> 0 AND p.typcategory = 'A')
 )
-SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', a.attnotnull, a.attlen = -1,
+SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', a.attnotnull, a.atttypid, a.attlen = -1,
        EXISTS (SELECT FROM types t WHERE t.attnum = a.attnum AND t.type IN ('pg_catalog.json'::pg_catalog.regtype, 'pg_catalog.xml'::pg_catalog.regtype))
 FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
@@ -96,7 +97,7 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 	t.Parted = kind == "p"
 	switch {
 	case !found:
-		return nil, fmt.Errorf("%w: there is no table %s: name it with its schema", rea.ErrNotFound, name)
+		return nil, &NoTableError{Table: name, Hint: ": name it with its schema"}
 	case kind != "r" && kind != "p":
 		return nil, fmt.Errorf("rea: %s is no table: only tables can be guarded", t)
 	case t.Schema == "rea" || t.Schema == "rea_views" || t.Schema == "pg_catalog" || t.Schema == "information_schema":
@@ -106,7 +107,7 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 		return nil, fmt.Errorf("rea: read the columns of %s: %w", t, err)
 	}
 	var c Column
-	if _, err = pgx.ForEachRow(rows, []any{&c.Number, &c.Name, &c.Type, &c.Generated, &c.NotNull, &c.varies, &c.Spelt}, func() error {
+	if _, err = pgx.ForEachRow(rows, []any{&c.Number, &c.Name, &c.Type, &c.Generated, &c.NotNull, &c.TypeOID, &c.varies, &c.Spelt}, func() error {
 		t.Columns = append(t.Columns, c)
 		return nil
 	}); err != nil {
@@ -114,6 +115,17 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 	}
 	return t, t.choose(ctx, db, key)
 }
+
+// NoTableError says that a table is not there. errors.Is finds rea.ErrNotFound in it.
+type NoTableError struct {
+	Table string
+	Hint  string // what to do
+}
+
+func (e *NoTableError) Error() string { return "rea: there is no table " + e.Table + e.Hint }
+
+// Is reports whether target is rea.ErrNotFound.
+func (e *NoTableError) Is(target error) bool { return target == rea.ErrNotFound }
 
 // choose sets Key.
 func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {

@@ -70,6 +70,8 @@ func (b *bench) groups() []group {
 		{"apply/postgres", b.applyPostgres},
 		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
+		{"baseline", b.baseline},
+		{"guard", b.guarded},
 		{"project", b.project},
 	}
 }

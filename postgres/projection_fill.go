@@ -31,8 +31,10 @@ func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside boo
 
 func (s *ownSession) places(ctx context.Context, query, doing string, args ...any) ([]rea.RowPlace, error) {
 	// A table without statistics would be scanned for every aggregate.
-	if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
-		return nil, mapError(doing, err)
+	if !s.follows {
+		if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
+			return nil, mapError(doing, err)
+		}
 	}
 	var list []rea.RowPlace
 	var p rea.RowPlace

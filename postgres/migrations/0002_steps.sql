@@ -234,7 +234,9 @@ BEGIN
     ELSIF kind IS NULL THEN
         PERFORM rea.refuse_stale_catalog();
     END IF;
-    IF refused IS NOT NULL
+    IF NEW.context_id IS NOT NULL THEN   -- a fact that a guard observed
+        target := NEW.status;
+    ELSIF refused IS NOT NULL
        OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
        OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
         PERFORM FROM rea.events e

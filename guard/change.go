@@ -1,0 +1,93 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Change gives a guard other settings: Mode, Status, Ignore, Redact, SQL, RequireReason, Truncate and AddColumn. The event GuardChanged says which.
+// Type and Key stay: the events have them.
+func Change(ctx context.Context, db Beginner, table string, s Settings, by By) (*Guard, error) {
+	return find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
+		before := g.facts()
+		s.Type, s.Key = g.Settings.Type, g.Settings.Key
+		g.Settings, g.GlassBroken = s.withDefaults(), false
+		if err := g.check(); err != nil {
+			return err
+		}
+		if err := g.seqColumn(ctx, tx); err != nil {
+			return err
+		}
+		facts := g.facts()
+		facts["before"] = before
+		return g.renew(ctx, tx, "GuardChanged", by, facts)
+	})
+}
+
+// BreakGlass lets a guard that refuses capture for now: nothing is refused, and nothing is silent. by needs a reason.
+func BreakGlass(ctx context.Context, db Beginner, table string, by By) (*Guard, error) {
+	if strings.TrimSpace(by.Reason) == "" {
+		return nil, errNoReason
+	}
+	return find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
+		if g.Settings.Mode != Refuse || g.GlassBroken {
+			return fmt.Errorf("rea: guard of %s: there is no glass to break: it captures", g.Table)
+		}
+		g.GlassBroken = true
+		return g.renew(ctx, tx, "GlassBroken", by, g.facts())
+	})
+}
+
+// MendGlass lets a guard whose glass was broken refuse again.
+func MendGlass(ctx context.Context, db Beginner, table string, by By) (*Guard, error) {
+	return find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
+		if !g.GlassBroken {
+			return fmt.Errorf("rea: guard of %s: its glass is not broken", g.Table)
+		}
+		g.GlassBroken = false
+		return g.renew(ctx, tx, "GlassMended", by, g.facts())
+	})
+}
+
+const updateSQL = `
+UPDATE rea.guards SET mode = $2, status = $3, ignored = $4, redacted = $5, keeps_sql = $6, needs_reason = $7, on_truncate = $8, glass_broken = $9,
+       columns = $10::text::jsonb, key = $11, made_for = $12::oid
+WHERE guard_id = $1`
+
+// renew writes a guard's row, code and triggers anew, records the event, and tries the code.
+func (g *Guard) renew(ctx context.Context, tx pgx.Tx, event string, by By, facts map[string]any) error {
+	columns, err := g.columnsJSON()
+	if err != nil {
+		return err
+	}
+	s := g.Settings
+	var status *int16
+	if c := g.column(s.Status); c != nil {
+		status = &c.Number
+	}
+	if _, err := tx.Exec(ctx, updateSQL, g.ID, string(s.Mode), status, g.numbers(s.Ignore), g.numbers(s.Redact), s.SQL, s.RequireReason, s.Truncate, g.GlassBroken,
+		columns, g.numbers(g.keyNames()), g.Table.OID); err != nil {
+		return err
+	}
+	if err := g.build(ctx, tx); err != nil {
+		return err
+	}
+	if err := g.record(ctx, tx, event, by, facts); err != nil {
+		return err
+	}
+	return g.try(ctx, tx)
+}
+
+// Remove takes a guard's triggers and functions away. The events stay, and one more says that it was removed.
+func Remove(ctx context.Context, db Beginner, table string, by By) (*Guard, error) {
+	return find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
+		if err := g.record(ctx, tx, "GuardRemoved", by, g.facts()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `SELECT rea.remove_guard($1)`, g.ID)
+		return err
+	})
+}

@@ -1,0 +1,54 @@
+package guard
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Regenerate writes a guard's code and triggers anew, for the columns and partitions as they are, and levels the history: a row whose
+// events fold to something else because columns came, went or were renamed gets a DirectUpdate, in a context with the operation ALTER.
+func Regenerate(ctx context.Context, db Beginner, table string, by By) (*Guard, int64, error) {
+	var levelled int64
+	g, err := find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
+		came, went, err := g.changedColumns(ctx, tx)
+		if err != nil {
+			return err
+		}
+		facts := g.facts()
+		facts["came"], facts["went"] = came, went
+		if err := g.renew(ctx, tx, "GuardRegenerated", by, facts); err != nil || len(came)+len(went) == 0 {
+			return err
+		}
+		return tx.QueryRow(ctx, `SELECT rea.level_guard($1, $2, $3)`, g.ID, came, went).Scan(&levelled)
+	})
+	return g, levelled, err
+}
+
+const knownSQL = `
+SELECT c.name, c.type FROM rea.guards g, pg_catalog.jsonb_to_recordset(g.columns) c(number smallint, name text, type text) WHERE g.guard_id = $1`
+
+// changedColumns are those that the code does not know by this name and type, and those that it knows and that are not there.
+func (g *Guard) changedColumns(ctx context.Context, tx pgx.Tx) (came, went []string, err error) {
+	rows, err := tx.Query(ctx, knownSQL, g.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := map[string]string{}
+	var name, kind string
+	came, went = []string{}, []string{}
+	if _, err := pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
+		if known[name] = kind; g.column(name) == nil {
+			went = append(went, name)
+		}
+		return nil
+	}); err != nil {
+		return nil, nil, err
+	}
+	for _, c := range g.recorded() {
+		if kind, ok := known[c.Name]; !ok || kind != c.Type {
+			came = append(came, c.Name)
+		}
+	}
+	return came, went, nil
+}
