@@ -153,7 +153,7 @@ func (c *checking) fold(ctx context.Context, ids []string) (map[string]*folded, 
 			f = &folded{}
 			all[e.Aggregate.ID] = f
 		}
-		if f.state, err = fold(c.options.Catalog, f.state, e); err != nil {
+		if f.state, err = c.options.Catalog.Fold(f.state, e); err != nil {
 			return fmt.Errorf("rea: fold %s at seq %d: %w", e.Aggregate, e.Seq, err)
 		}
 		f.seq, f.deleted = e.Seq, e.Type == "DirectDelete"

@@ -22,7 +22,7 @@ COMMENT ON FUNCTION rea.set_context IS 'claims who acts and why, for the events 
 CREATE FUNCTION rea.element_ok(event jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(event) = 'object'
-                THEN jsonb_typeof(event -> 'event_type') = 'string' AND rea.name_ok(event ->> 'event_type')
+                THEN jsonb_typeof(event -> 'event_type') = 'string' AND rea.name_ok(event ->> 'event_type') AND NOT rea.is_own(event ->> 'event_type')
                      AND coalesce(event ->> 'event_version', '1') ~ '^[1-9][0-9]{0,8}$'
                      AND coalesce(jsonb_typeof(event -> 'event_version'), 'number') = 'number'
                      AND event - '{event_type,event_version,payload}'::text[] = '{}'
@@ -84,6 +84,9 @@ BEGIN
         IF NOT coalesce(rea.name_ok(event ->> 'event_type'), false) OR jsonb_typeof(event -> 'event_type') <> 'string' THEN
             RETURN rea.refusal('limit', format('event_type of events[%s] is not 1 to 200 bytes without control characters or spaces at the ends', i),
                                aggregate_type, aggregate_id, jsonb_build_object('what', 'event_type', 'limit', 200, 'path', format('events[%s]', i)));
+        END IF;
+        IF rea.is_own(event ->> 'event_type') THEN
+            RETURN rea.own_name(aggregate_type, aggregate_id, event ->> 'event_type') || jsonb_build_object('path', format('events[%s]', i));
         END IF;
         IF jsonb_typeof(event -> 'event_version') NOT IN ('number', 'null')
            OR NOT coalesce((event ->> 'event_version')::numeric BETWEEN 1 AND 2147483647, true)

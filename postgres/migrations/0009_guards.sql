@@ -109,7 +109,8 @@ BEGIN
                                refused = b.refused + coalesce(take_baseline.refused, 0)
     WHERE b.relation = take_baseline.relation;
     IF taken > 0 THEN
-        PERFORM rea.observe(context, relation, 'BASELINE', taken, 'off');
+        PERFORM rea.observe(context, n.nspname, c.relname, 'BASELINE', taken, 'off')
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     END IF;
 END
 $$;
