@@ -63,7 +63,7 @@ func TestSQLiteBaselineTakesEachRowOnce(t *testing.T) {
 	t.Parallel()
 	archive, db := newFile(t, `CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT, total REAL)`,
 		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO orders SELECT i, 'paid', i / 4.0 FROM n`)
-	o := adopt.BaselineOptions{Batch: 300, Version: "v9"}
+	o := adopt.BaselineOptions{Batch: 300, Version: "v9", Status: "status"}
 	for run, want := range []int64{1000, 0} {
 		r, err := sqliteBaseline(t.Context(), archive, "orders", o)
 		if err != nil || r.New != want || r.Rows() != 1000 {
@@ -72,7 +72,7 @@ func TestSQLiteBaselineTakesEachRowOnce(t *testing.T) {
 	}
 	const bad = `
 SELECT count(*) FROM rea_events e LEFT JOIN rea_contexts c ON c.context_id = e.context_id
-WHERE e.seq <> 1 OR e.event_type <> 'BaselineCreated' OR e.actor_id IS NOT 'baseline' OR e.metadata IS NOT '{"rea": "v9"}'
+WHERE e.seq <> 1 OR e.event_type <> 'BaselineCreated' OR e.actor_id IS NOT 'baseline' OR e.status IS NOT 'paid' OR e.metadata IS NOT '{"rea": "v9"}'
    OR c.operation IS NOT 'BASELINE' OR c.xid IS NOT e.xid OR e.payload ->> '$.row.id' <> e.aggregate_id`
 	if n := one[int](t, db, bad); n != 0 {
 		t.Errorf("%d events are not as they should be", n)

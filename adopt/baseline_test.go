@@ -46,7 +46,7 @@ func tryBaseline(ctx context.Context, pool *pgxpool.Pool, table string, key []st
 func TestBaselineTakesEachRowOnce(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, ordersSQL, `INSERT INTO orders SELECT i, 'paid', i, now() FROM generate_series(1, 1000) i`)
-	o := adopt.BaselineOptions{Batch: 300, Version: "v9"}
+	o := adopt.BaselineOptions{Batch: 300, Version: "v9", Status: "status"}
 	if r := baseline(t, pool, "orders", nil, o); r.New != 1000 || r.Taken != 1000 || !r.Done || r.Refused != 0 {
 		t.Errorf("first run: %+v, want 1000 new", r)
 	}
@@ -60,7 +60,7 @@ func TestBaselineTakesEachRowOnce(t *testing.T) {
 	const bad = `
 SELECT count(*) FROM rea.events e LEFT JOIN rea.contexts c USING (context_id)
 WHERE e.seq <> 1 OR e.event_type <> 'BaselineCreated' OR e.actor_id IS DISTINCT FROM 'baseline' OR e.metadata IS DISTINCT FROM '{"rea": "v9"}'
-   OR c.operation IS DISTINCT FROM 'BASELINE' OR c.xid <> e.xid OR c.table_name <> 'public.orders' OR c.login <> session_user
+   OR e.status IS NULL OR c.operation IS DISTINCT FROM 'BASELINE' OR c.xid <> e.xid OR c.table_name <> 'public.orders' OR c.login <> session_user
    OR e.payload -> 'row' ->> 'id' <> e.aggregate_id`
 	if n := query[int](t, pool, bad); n != 0 {
 		t.Errorf("%d events are not as they should be", n)

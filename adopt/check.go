@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/realtime-event-archive/rea"
 )
@@ -36,7 +37,6 @@ type ColumnDiff struct {
 type CheckOptions struct {
 	Type    string       // of the aggregates
 	Catalog *rea.Catalog // to fold by; nil: none
-	Status  string       // the column that is the status; "": none
 
 	Report   func(Difference)     // of each
 	Progress func(rows, of int64) // after each page; nil: nobody asks
@@ -77,6 +77,7 @@ type checking struct {
 	view    checked
 	columns []string // that are compared
 	partial bool     // the baseline did not take all columns: what events say nothing of is no difference
+	deletes []string // events after which there is no row
 	result  CheckResult
 }
 
@@ -87,7 +88,14 @@ const (
 
 // run compares every row, then looks for aggregates without one.
 func (c *checking) run(ctx context.Context) (CheckResult, error) {
-	c.result.Diffs = map[string]int64{}
+	c.result.Diffs, c.deletes = map[string]int64{}, []string{"DirectDelete"}
+	if of, declared := c.options.Catalog.Type(c.options.Type); declared {
+		for _, e := range of.Events {
+			if e.Deletes {
+				c.deletes = append(c.deletes, e.Name)
+			}
+		}
+	}
 	total, err := c.view.count(ctx)
 	if err != nil {
 		return c.result, err
@@ -156,7 +164,7 @@ func (c *checking) fold(ctx context.Context, ids []string) (map[string]*folded, 
 		if f.state, err = c.options.Catalog.Fold(f.state, e); err != nil {
 			return fmt.Errorf("rea: fold %s at seq %d: %w", e.Aggregate, e.Seq, err)
 		}
-		f.seq, f.deleted = e.Seq, e.Type == "DirectDelete"
+		f.seq, f.deleted = e.Seq, slices.Contains(c.deletes, e.Type)
 		return nil
 	})
 	return all, err

@@ -210,14 +210,16 @@ func (in *Inferred) statuses(line func(string, ...any)) (usable []string) {
 // events suggests one for each status that rows came to.
 func (in *Inferred) events(usable []string, names *nameSet) (list []string) {
 	known := func(s *string) bool { return s != nil && nameOK(*s) }
-	if !slices.ContainsFunc(in.Steps, func(s StepCount) bool { return s.First && known(s.To) }) {
-		list = append(list, names.of("Created", "")+": {from: none}   # no insert was seen: which status does one begin with?")
-	}
 	to := slices.Clone(usable)
 	for _, step := range in.Steps {
-		if known(step.To) && !slices.Contains(to, *step.To) && len(to) < mostStatuses {
-			to = append(to, *step.To)
+		for _, s := range []*string{step.To, step.From} {
+			if known(s) && !slices.Contains(to, *s) && len(to) < mostStatuses && len(in.Statuses) <= mostStatuses {
+				to = append(to, *s)
+			}
 		}
+	}
+	if len(to) > 0 && !slices.ContainsFunc(in.Steps, func(s StepCount) bool { return s.First && known(s.To) }) {
+		list = append(list, fmt.Sprintf("%s: {from: none, to: %s}   # no insert was seen: which status does one begin with?", names.of("Created", ""), yamlText(to[0])))
 	}
 	for _, status := range to {
 		var from, seen []string

@@ -18,7 +18,7 @@ import (
 type BaselineRow struct {
 	ID      string          // of its aggregate
 	Payload json.RawMessage // of its BaselineCreated, in normal form
-	Status  string          // ""; none
+	Status  string          // "": what the payload says, or none
 }
 
 // BaselineTx is a transaction of a baseline. It reads and writes on the one connection of this process that writes.
@@ -102,6 +102,9 @@ func (r *importing) baseline(ctx context.Context, aggregate rea.Ref, row Baselin
 	e := rea.NewEvent{Type: "BaselineCreated", Version: 1, Payload: row.Payload}
 	if at, refused = r.machine.next(aggregate, at, &e, false); refused != nil {
 		return false, refused, nil
+	}
+	if n := len(row.Status); n > 0 && n <= rea.MaxNameBytes && row.Status != rea.FromNone && row.Status != rea.FromAny {
+		at.status = row.Status
 	}
 	line := rea.Line{Aggregate: aggregate, Event: e, Actor: "baseline", Metadata: metadata}
 	kept, err := r.keepLine(ctx, &line, stepped{e, at})

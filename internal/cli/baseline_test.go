@@ -99,3 +99,28 @@ replace('xxxxxxxxxxxxxxxxxxxx', 'x', replace('xxxxxxxxxxxxxxxxxxxxxxxxx', 'x', '
 		}
 	})
 }
+
+func TestGuardCheckNamesWhatTheTriggersDidNotSee(t *testing.T) {
+	t.Parallel()
+	sh := newShell(t, stores[1])
+	sh.env["REA_DATABASE_URL"] = stores[1].new(t)
+	sh.must("migrate", "up")
+	sh.create(`CREATE TABLE orders (id bigint PRIMARY KEY, status text)`)
+	sh.create(`INSERT INTO orders VALUES (1, 'placed'), (2, 'placed')`)
+	if r := sh.rea("baseline", "orders", "--type", "order", "--yes"); !strings.Contains(r.stderr, "is not guarded") {
+		t.Errorf("no warning: %s", r.stderr)
+	}
+	sh.must("guard", "add", "orders", "--type", "order", "--status", "status", "--yes")
+	sh.create(`UPDATE orders SET status = 'paid' WHERE id = 1`)
+	if r := sh.rea("guard", "check", "all"); r.code != 0 || !strings.Contains(r.stderr, "2 rows, as the events say") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	sh.create(`ALTER TABLE orders ALTER status TYPE text USING upper(status)`)
+	r := sh.rea("guard", "check", "orders", "--limit", "1", "--json")
+	if r.code != 3 || strings.Count(r.stdout, `"difference":"different"`) != 1 || !strings.Contains(r.stderr, "the first 1 of 2 are listed") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := sh.rea("guard", "check", "nothing"); r.code != 1 {
+		t.Errorf("a table without a guard: exit %d, %s", r.code, r.stderr)
+	}
+}
