@@ -123,6 +123,7 @@ var (
 	xid  = regexp.MustCompile(`"xid":"\d+"`)
 	user = regexp.MustCompile(`"db_user":(null|"[^"]*")`)
 	pid  = regexp.MustCompile(`[^ "]+ pid \d+`)
+	seen = regexp.MustCompile(`(?m)^observed    login .*\n`)
 	lags = regexp.MustCompile(`"lag_seconds":[0-9.]+`)
 )
 
@@ -135,6 +136,7 @@ func (sh *shell) mask(text string) string {
 	text = now.ReplaceAllString(text, "NOW........................")
 	text = xid.ReplaceAllString(text, `"xid":"N"`)
 	text = pid.ReplaceAllString(text, "HOST pid N")
+	text = seen.ReplaceAllString(text, "")
 	text = lags.ReplaceAllString(text, `"lag_seconds":N`)
 	text = strings.ReplaceAll(text, "rea_views.", "rea_views_")
 	return user.ReplaceAllString(text, `"db_user":USER`)

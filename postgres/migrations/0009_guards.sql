@@ -1,5 +1,5 @@
 -- Guards: the tables of the application that are watched, and what was observed about each statement that wrote them.
--- Locks: none on anything that exists before.
+-- Locks: SHARE on rea.events, for an index of events that have a context: one look at each event.
 
 CREATE TABLE rea.contexts (
     context_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -21,6 +21,14 @@ CREATE TABLE rea.contexts (
 CREATE INDEX contexts_xid ON rea.contexts (xid);
 COMMENT ON TABLE rea.contexts IS 'what the database observed about the statements that guards and baselines recorded: one row for each statement and table';
 SELECT rea.protect('rea.contexts');
+-- What one statement wrote; ordinary events are not in it.
+CREATE INDEX events_context ON rea.events (context_id, id) WHERE context_id IS NOT NULL;
+
+-- For people: every event with its position (null: not numbered yet), and what was observed about the statement.
+CREATE VIEW rea.history AS
+    SELECT f.position, e.*, c.login, c.role, c.program, c.address, c.operation, c.table_name, c.rows, c.statement
+    FROM rea.events e LEFT JOIN rea.feed f ON f.event_id = e.id LEFT JOIN rea.contexts c ON c.context_id = e.context_id;
+COMMENT ON VIEW rea.history IS 'events with their positions (null: committed since the last pass) and contexts';
 
 CREATE TABLE rea.guards (
     guard_id       int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
