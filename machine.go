@@ -49,6 +49,15 @@ func (c *Catalog) Legal(aggregate, status string, exists bool) []string {
 	return legal
 }
 
+// Leads reports whether a declared step leads an aggregate that has the status from, or no event yet, to the status to, or
+// none is needed. Where the type has no machine, everything does.
+func (c *Catalog) Leads(aggregate, from, to string, exists bool) bool {
+	if c == nil || c.types[aggregate] == nil || c.types[aggregate].Status == "" || to == from || to == "" {
+		return true
+	}
+	return slices.ContainsFunc(c.types[aggregate].Type.Events, func(e EventType) bool { return e.To == to && e.legal(from, exists) })
+}
+
 func (e *EventType) legal(status string, exists bool) bool {
 	switch {
 	case e.AliasOf != "" || e.Retired:

@@ -106,5 +106,8 @@ func (s *ownSession) SaveCatalog(ctx context.Context, catalog rea.AppliedCatalog
 	if err := s.db.exec(ctx, `TRUNCATE rea.steps`); err != nil {
 		return mapError(doing, err)
 	}
-	return mapError(doing, s.db.exec(ctx, saveStepsSQL, string(steps), catalog.Number))
+	if err := s.db.exec(ctx, saveStepsSQL, string(steps), catalog.Number); err != nil {
+		return mapError(doing, err)
+	}
+	return mapError(doing, s.db.exec(ctx, `SELECT rea.guards_changed()`))
 }

@@ -139,7 +139,19 @@ DECLARE
     step rea.steps;
     away text := CASE WHEN last > 0 THEN 'any' ELSE 'none' END;
     legal text[];
+    found text;
 BEGIN
+    -- the row of a guarded type: is an object there that no event tells of?
+    IF last = 0 AND NOT rea.is_own(event_type)
+       AND EXISTS (SELECT FROM rea.steps s WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = '' AND s.from_status = 'none') THEN
+        found := rea.table_of_row(aggregate_type, aggregate_id);
+        IF found IS NOT NULL THEN
+            refused := 'no_baseline';
+            detail := rea.refusal(refused, format('its row is in %s already, and no event says what it was: rea baseline %1$s --type %s', found, left(aggregate_type, 60)),
+                                  aggregate_type, aggregate_id, jsonb_build_object('table', found));
+            RETURN;
+        END IF;
+    END IF;
     SELECT s.* INTO kind FROM rea.steps s
     WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = '' AND s.from_status = '';
     catalog_version := kind.catalog_version;
@@ -271,7 +283,7 @@ DECLARE
     detail  jsonb;
 BEGIN
     IF NEW.id IS NOT NULL OR NEW.xid IS NOT NULL OR NEW.db_user IS NOT NULL OR NEW.recorded_at IS NOT NULL
-       OR (NEW.context_id IS NOT NULL AND NOT rea.is_own(NEW.event_type) AND NEW.aggregate_type <> 'rea.guard') THEN
+       OR (NEW.context_id IS NOT NULL AND NOT rea.is_own(NEW.event_type) AND NEW.aggregate_type <> 'rea.guard') THEN   -- whose life is told with contexts too
         RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
             USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
                   HINT = 'Leave these columns out of the INSERT.';

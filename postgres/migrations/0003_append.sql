@@ -205,7 +205,7 @@ BEGIN
         -- The steps, each from the one before. The insert trigger comes to the same: the event at `last` does not
         -- change, and rea.steps stays locked as it is.
         SELECT s.aggregate_type INTO kind FROM rea.steps s
-        WHERE s.aggregate_type IN ('', try_append.aggregate_type) AND s.event_type = '' AND s.from_status = ''
+        WHERE s.aggregate_type IN ('', try_append.aggregate_type) AND s.event_type = '' AND s.from_status IN ('', CASE WHEN last = 0 THEN 'none' ELSE '' END)
         ORDER BY s.aggregate_type DESC LIMIT 1;
         IF kind IS NULL THEN
             PERFORM rea.refuse_stale_catalog();
@@ -215,7 +215,7 @@ BEGIN
                 away := CASE WHEN last + i > 0 THEN 'any' ELSE 'none' END;
                 SELECT s.to_status, s.catalog_version, s.event_version INTO target, number, newest FROM rea.steps s
                 WHERE s.aggregate_type = try_append.aggregate_type AND s.event_type = name
-                  AND s.from_status IN (coalesce(present, away), away)
+                  AND s.from_status IN (coalesce(present, away), away) AND NOT s.guarded
                 LIMIT 1;
                 IF FOUND AND (last + i = 0 OR number IS NOT DISTINCT FROM version) THEN
                     present := coalesce(target, present);

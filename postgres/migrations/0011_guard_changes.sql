@@ -137,6 +137,7 @@ BEGIN
         END IF;
     END LOOP;
     DELETE FROM rea.guards x WHERE x.guard_id = guard;
+    PERFORM rea.guards_changed();
 END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.remove_guard(int) FROM PUBLIC;
