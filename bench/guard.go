@@ -19,6 +19,8 @@ const guardedRows = 100_000
 const guardTables = `
 CREATE SCHEMA shop;
 CREATE TABLE shop.plain ( id bigint PRIMARY KEY, customer_id bigint NOT NULL, status text NOT NULL, amount numeric NOT NULL, currency text NOT NULL, note text, created_at timestamptz NOT NULL, updated_at timestamptz, rea_seq bigint );
+CREATE INDEX ON shop.plain (status);
+CREATE INDEX ON shop.plain (customer_id, created_at);
 CREATE TABLE shop.captured (LIKE shop.plain INCLUDING ALL);
 CREATE TABLE shop.refusing (LIKE shop.plain INCLUDING ALL);
 INSERT INTO shop.plain SELECT n, n %% 977, 'placed', n * 1.01, 'EUR', 'note ' || n, now(), now(), 0 FROM generate_series(1, %d) n;

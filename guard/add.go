@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -252,6 +254,20 @@ func (g *Guard) record(ctx context.Context, tx pgx.Tx, event string, by By, fact
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `SELECT rea.record_guard($1, $2, $3::text::jsonb, nullif($4, ''), nullif($5, ''))`, g.Table.String(), event, string(payload), by.Actor, by.Reason)
+	_, err = tx.Exec(ctx, `SELECT rea.record_guard($1, $2, $3::text::jsonb, nullif($4, ''), nullif($5, ''))`, name(g.Table), event, string(payload), by.Actor, by.Reason)
 	return err
+}
+
+// name is the id of the aggregate that a guard is: schema.table, with what an id cannot have as %XX.
+func name(t *adopt.Table) string {
+	var b strings.Builder
+	for i, r := range t.String() {
+		edge := i == 0 || i == len(t.String())-1
+		if r == '%' || unicode.IsControl(r) || r == ' ' && edge {
+			fmt.Fprintf(&b, "%%%02X", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

@@ -22,7 +22,7 @@ func isText(c adopt.Column) bool  { return slices.Contains(texts, c.TypeOID) }
 func field(alias, column string) string { return alias + "." + pgx.Identifier{column}.Sanitize() }
 
 // differs says whether a column's value has another text in two rows. What is not plain is compared as it is stored first (*<>): a
-// numeric 1.0 equals 1.00, and an interval of a day one of 24 hours.
+// numeric 1.0 equals 1.00, and an interval of a day one of 24 hours. NULL and the null of a jsonb column are both null.
 func differs(c adopt.Column, a, b string) string {
 	x, y := field(a, c.Name), field(b, c.Name)
 	switch {
@@ -33,7 +33,7 @@ func differs(c adopt.Column, a, b string) string {
 	case c.Spelt:
 		return x + "::text IS DISTINCT FROM " + y + "::text"
 	}
-	return fmt.Sprintf("(ROW(%[1]s)::record *<> ROW(%[2]s)::record AND to_jsonb(%[1]s)::text IS DISTINCT FROM to_jsonb(%[2]s)::text)", x, y)
+	return fmt.Sprintf("(ROW(%[1]s)::record *<> ROW(%[2]s)::record AND coalesce(to_jsonb(%[1]s), 'null')::text <> coalesce(to_jsonb(%[2]s), 'null')::text)", x, y)
 }
 
 // differ says whether any of the columns differs.

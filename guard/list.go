@@ -69,10 +69,12 @@ SELECT g.relation::text,
        ARRAY(SELECT CASE WHEN c.name IS NULL THEN 'added ' || quote_ident(a.attname) WHEN a.attname IS NULL THEN 'dropped ' || quote_ident(c.name)
                          WHEN a.attname::text <> c.name THEN 'renamed ' || quote_ident(c.name) || ' to ' || quote_ident(a.attname)
                          ELSE 'retyped ' || quote_ident(c.name) END
-             FROM pg_catalog.jsonb_to_recordset(g.columns) c(number smallint, name text, type text)
-             FULL JOIN (SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type FROM pg_catalog.pg_attribute a
-                        WHERE a.attrelid = g.relation AND a.attnum > 0 AND NOT a.attisdropped) a
-             ON CASE WHEN g.made_for = g.relation::oid THEN a.attnum = c.number ELSE a.attname::text = c.name END
+             FROM (SELECT c.*, CASE WHEN g.made_for = g.relation::oid THEN c.number::text ELSE c.name END AS known
+                   FROM pg_catalog.jsonb_to_recordset(g.columns) c(number smallint, name text, type text)) c
+             FULL JOIN (SELECT a.attnum, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,
+                               CASE WHEN g.made_for = g.relation::oid THEN a.attnum::text ELSE a.attname::text END AS known
+                        FROM pg_catalog.pg_attribute a WHERE a.attrelid = g.relation AND a.attnum > 0 AND NOT a.attisdropped) a
+             ON a.known = c.known
              WHERE c.name IS NULL OR a.attname IS NULL OR a.attname::text <> c.name OR a.type <> c.type ORDER BY coalesce(a.attnum, c.number)),
        g.made_for <> g.relation::oid, EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = g.relation), g.mode = 'refuse' AND g.glass_broken,
        pg_catalog.has_table_privilege(e.relowner, g.relation, 'SELECT'), pg_catalog.pg_get_userbyid(e.relowner)

@@ -2,7 +2,9 @@ package guard_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -139,4 +141,27 @@ func (w world) add(table string, s guard.Settings) *guard.Guard {
 		w.t.Fatalf("guard %s: %v", table, err)
 	}
 	return g
+}
+
+// login makes a role for the test alone, without any rights.
+func (w world) login() string {
+	w.t.Helper()
+	name := "test_" + strings.ToLower(rand.Text()[:10])
+	w.do(`CREATE ROLE ` + name + ` LOGIN`)
+	admin := pgtest.AdminURL(w.t)
+	w.t.Cleanup(func() {
+		conn, err := pgx.Connect(context.Background(), admin)
+		if err == nil {
+			_, _ = w.Exec(context.Background(), `RESET SESSION AUTHORIZATION`)
+			_, err = w.Exec(context.Background(), `DROP OWNED BY `+name)
+			if err == nil {
+				_, err = conn.Exec(context.Background(), `DROP ROLE `+name)
+			}
+			_ = conn.Close(context.Background())
+		}
+		if err != nil {
+			w.t.Errorf("drop role: %v", err)
+		}
+	})
+	return name
 }

@@ -116,7 +116,7 @@ func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside
 		}
 	}
 	saved := 0
-	if s.follows { // nobody else adds rows
+	if t.Mode == "followed" { // nobody else adds rows, and who does is found: fewer are saved
 		var added []rea.StateRow
 		added, rows = split(rows)
 		err := s.copyRows(ctx, x, beside, added)

@@ -92,6 +92,19 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.refuse_sequence() FROM PUBLIC;
 
+-- Refuses to go on where row security would hide rows from whom the archive belongs to.
+CREATE FUNCTION rea.refuse_hidden_rows(relation oid, operation text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF row_security_active(relation) AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = relation AND p.polname = 'rea_guard') THEN
+        PERFORM rea.raise_guarded(relation, operation, NULL, NULL, 'row security, which is newer than the guard, hides rows from it', 'Run `rea guard regenerate`.');
+    END IF;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION rea.refuse_hidden_rows(oid, text) FROM PUBLIC;
+
 -- Whether the relation that is emptied has rows of its own. One whose partitions lack the guard's trigger is not emptied.
 CREATE FUNCTION rea.truncates_leaf(relation oid) RETURNS boolean
     LANGUAGE plpgsql
@@ -101,6 +114,7 @@ DECLARE
     bare text;
 BEGIN
     IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind = 'r') THEN
+        PERFORM rea.refuse_hidden_rows(relation, 'TRUNCATE');
         RETURN true;
     END IF;
     SELECT p.relid::text INTO bare FROM pg_partition_tree(relation) p
@@ -234,6 +248,7 @@ DECLARE
     touched text := CASE operation WHEN 'INSERT' THEN format('SELECT %s FROM rea_new', keys) WHEN 'DELETE' THEN format('SELECT %s FROM rea_old', keys)
                                    ELSE format('SELECT %1$s FROM rea_old UNION SELECT %1$s FROM rea_new', keys) END;
 BEGIN
+    PERFORM rea.refuse_hidden_rows(g.relation, operation);
     RETURN rea.guard_store_sql(g, format('SELECT k.id, k.place, k.now AS was, t.row AS now, t.status
 FROM (SELECT DISTINCT ON (y.id) y.* FROM (%s) y ORDER BY y.id, y.place DESC) k
 LEFT JOIN (SELECT %s AS id, %s AS row, %s AS status FROM %s rea_t WHERE (%s) IN (%s)) t ON t.id COLLATE "C" = k.id COLLATE "C"',

@@ -40,6 +40,10 @@ BEGIN
             EXECUTE format('GRANT SELECT ON %s TO %I', part, keeper);
             UPDATE rea.guards g SET granted = g.granted || '{table}' WHERE g.guard_id = guard AND 'table' <> ALL (g.granted);
         END IF;
+        IF EXISTS (SELECT FROM pg_class c WHERE c.oid = part AND c.relrowsecurity)
+           AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = part AND p.polname = 'rea_guard') THEN
+            EXECUTE format('CREATE POLICY rea_guard ON %s FOR SELECT TO %I USING (true)', part, keeper);
+        END IF;
     END LOOP;
 END
 $$;
@@ -127,6 +131,9 @@ BEGIN
     FOR o IN SELECT c.oid::regclass AS part, n.nspname AS space
              FROM (SELECT t.relid FROM pg_partition_tree(g.relation) t UNION SELECT g.relation) t
              JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace LOOP
+        IF EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = o.part AND p.polname = 'rea_guard') THEN
+            EXECUTE format('DROP POLICY rea_guard ON %s', o.part);
+        END IF;
         IF 'table' = ANY (g.granted) THEN
             EXECUTE format('REVOKE SELECT ON %s FROM %I', o.part, keeper);
         END IF;

@@ -1,0 +1,202 @@
+package guard_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/realtime-event-archive/rea/guard"
+)
+
+func (w world) regenerate(table string, want int64) {
+	w.t.Helper()
+	_, levelled, err := guard.Regenerate(w.t.Context(), w, table, guard.By{Actor: "42"})
+	if err != nil || levelled != want {
+		w.t.Errorf("regenerate %s: %d rows, %v, want %d", table, levelled, err, want)
+	}
+}
+
+// problems are those of the only guard.
+func (w world) problems() string {
+	w.t.Helper()
+	states, err := guard.Status(w.t.Context(), w)
+	if err != nil || len(states) != 1 {
+		w.t.Fatalf("Status = %v, %v", states, err)
+	}
+	return strings.Join(states[0].Problems, "\n")
+}
+
+func TestAColumnThatCameLaterIsRecordedAndLevelled(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`UPDATE orders SET status = 'a'`)
+	w.do(`ALTER TABLE orders ADD city text DEFAULT 'Paris'`)
+	w.do(`UPDATE orders SET city = 'Rome' WHERE id = 1`)
+	w.want(`{"new": {"city": "Rome"}, "old": {"city": "Paris"}}`, `SELECT payload FROM rea.events WHERE aggregate_type = 'order' ORDER BY id DESC LIMIT 1`)
+	if got := w.problems(); !strings.Contains(got, "added city") {
+		t.Errorf("problems = %s", got)
+	}
+	w.regenerate("orders", 1)
+	w.want(`2 {"new": {"city": "Paris"}, "old": {}}`, `SELECT aggregate_id || ' ' || payload FROM rea.events WHERE aggregate_type = 'order' ORDER BY id DESC LIMIT 1`)
+	w.want("ALTER 1", `SELECT operation || ' ' || rows FROM rea.contexts ORDER BY context_id DESC LIMIT 1`)
+	if got := w.problems(); got != "" {
+		t.Errorf("problems = %s", got)
+	}
+	w.do(`UPDATE orders SET city = 'Oslo'`)
+	w.want("true", folded)
+}
+
+func TestAColumnThatWasRenamedIsRecordedAndLevelled(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`UPDATE orders SET status = 'a'`)
+	w.do(`ALTER TABLE orders RENAME status TO state; ALTER TABLE orders RENAME id TO nr; ALTER TABLE orders RENAME TO purchases`)
+	w.do(`UPDATE purchases SET state = 'b' WHERE nr = 1; INSERT INTO purchases VALUES (3, 'c', 3, NULL)`)
+	w.want("1 b {\"new\": {\"state\": \"b\"}, \"old\": {\"state\": \"a\"}}", `SELECT aggregate_id || ' ' || status || ' ' || payload FROM rea.events WHERE aggregate_type = 'order' AND aggregate_id = '1' ORDER BY id DESC LIMIT 1`)
+	w.regenerate("purchases", 2)
+	w.want(`{"new": {"nr": 2, "state": "a"}, "old": {"id": 2, "status": "a"}, "gone": ["id", "status"]}`, `SELECT payload FROM rea.events WHERE aggregate_type = 'order' AND aggregate_id = '2' ORDER BY id DESC LIMIT 1`)
+	w.do(`UPDATE purchases SET state = 'z'`)
+	w.want("z 3", `SELECT string_agg(DISTINCT status, '') || ' ' || count(*) FROM rea.events WHERE context_id = (SELECT max(context_id) FROM rea.contexts)`)
+	w.want("public.purchases", `SELECT table_name FROM rea.contexts ORDER BY context_id DESC LIMIT 1`)
+}
+
+func TestAColumnThatWasDroppedOrRetypedIsRecordedAndLevelled(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{Ignore: []string{"note"}})
+	w.do(`UPDATE orders SET status = 'a'`)
+	w.do(`ALTER TABLE orders DROP note; ALTER TABLE orders ALTER amount TYPE text USING amount || ' EUR'`)
+	w.do(`UPDATE orders SET amount = '5 EUR' WHERE id = 1; DELETE FROM orders WHERE id = 1`)
+	w.want(`{"old": {"id": 1, "amount": "5 EUR", "status": "a"}}`, `SELECT payload FROM rea.events WHERE aggregate_type = 'order' ORDER BY id DESC LIMIT 1`)
+	w.regenerate("orders", 1)
+	w.want(`{"new": {"amount": "2 EUR"}, "old": {"amount": 2}}`, `SELECT payload FROM rea.events WHERE aggregate_type = 'order' ORDER BY id DESC LIMIT 1`)
+	w.regenerate("orders", 0)
+}
+
+func TestAKeyThatIsGoneStopsWritesWithAWordAboutIt(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`ALTER TABLE orders DROP id`)
+	w.refused("RE011", `UPDATE orders SET status = 'a'`)
+	if got := w.problems(); !strings.Contains(got, "dropped id") && !strings.Contains(got, "no primary key") {
+		t.Errorf("problems = %s", got)
+	}
+}
+
+func TestTriggersThatAreOffAreSeenAndPutOn(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`ALTER TABLE orders DISABLE TRIGGER rea_guard_update; DROP TRIGGER rea_guard_delete ON orders`)
+	if got := w.problems(); !strings.Contains(got, "switched off") || !strings.Contains(got, "not all triggers") {
+		t.Errorf("problems = %s", got)
+	}
+	w.regenerate("orders", 0)
+	if got := w.problems(); got != "" {
+		t.Errorf("problems = %s", got)
+	}
+	w.do(`UPDATE orders SET status = 'a'; DELETE FROM orders`)
+	w.want("1Update 2Update 1Delete 2Delete", kinds)
+}
+
+func TestARemovedGuardLeavesItsEventsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`UPDATE orders SET status = 'a'`)
+	if _, err := guard.Remove(t.Context(), w, "orders", guard.By{Actor: "42", Reason: "it moves"}); err != nil {
+		t.Fatal(err)
+	}
+	w.do(`UPDATE orders SET status = 'b'`)
+	w.want("1Update 2Update", kinds)
+	w.want("GuardAdded GuardRemoved:it moves", `SELECT string_agg(concat_ws(':', event_type, reason), ' ' ORDER BY seq) FROM rea.events WHERE aggregate_type = 'rea.guard'`)
+	w.want("0 0 false", `SELECT (SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'rea_guard%') || ' ' || (SELECT count(*) FROM pg_proc WHERE proname ~ '^guard_[0-9]+_') || ' ' || has_table_privilege('rea_owner', 'orders', 'SELECT')`)
+	w.add("orders", guard.Settings{Type: "order"})
+}
+
+func TestTheActorOfOneRequestIsNotThatOfTheNext(t *testing.T) { // CAP-3
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	pool := w.pool(1)
+	request := func(actor, status string, commit bool) {
+		err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+			if actor != "" {
+				if _, err := tx.Exec(context.Background(), `SELECT rea.set_context($1, NULL, NULL)`, actor); err != nil {
+					return err
+				}
+			}
+			if _, err := tx.Exec(context.Background(), `UPDATE orders SET status = $1 WHERE id = 1`, status); err != nil {
+				return err
+			}
+			if !commit {
+				return tx.Rollback(context.Background())
+			}
+			return nil
+		})
+		if err != nil && commit {
+			t.Fatal(err)
+		}
+	}
+	request("42", "a", true)
+	request("", "b", true)
+	request("43", "c", false)
+	if _, err := pool.Exec(t.Context(), `UPDATE orders SET status = 'd' WHERE id = 1`); err != nil {
+		t.Fatal(err)
+	}
+	w.want("42 - -", `SELECT string_agg(coalesce(actor_id, '-'), ' ' ORDER BY seq) FROM rea.events WHERE aggregate_type = 'order'`)
+}
+
+func TestTheEffectiveRoleIsKeptBesideTheLogin(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	login, role := w.login(), w.login()
+	w.do(`GRANT ` + role + ` TO ` + login + `; GRANT ALL ON orders TO ` + role)
+	s := w.session()
+	s.do(`SET application_name = 'shop'; SET SESSION AUTHORIZATION ` + login + `; SET ROLE ` + role + `; UPDATE orders SET status = 'a'`)
+	w.want(login+" "+role+" shop", `SELECT login || ' ' || role || ' ' || program FROM rea.contexts ORDER BY context_id DESC LIMIT 1`)
+	w.want("true", `SELECT pid = $1 AND xid IS NOT NULL FROM rea.contexts ORDER BY context_id DESC LIMIT 1`, int32(s.PgConn().PID()))
+	s.do(`RESET ROLE`)
+	w.want(login, `SELECT DISTINCT db_user FROM rea.events WHERE aggregate_type = 'order'`)
+}
+
+func TestWhoMayNotGuardIsToldWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	name := w.login()
+	w.do(orders + `GRANT CREATE ON SCHEMA public TO ` + name + `; GRANT USAGE ON SCHEMA rea TO ` + name + `; GRANT rea_reader TO ` + name)
+	s := w.session()
+	s.do(`SET SESSION AUTHORIZATION ` + name + `; CREATE TABLE mine (id int PRIMARY KEY, n int)`)
+	if _, err := guard.Add(t.Context(), s, "orders", guard.Settings{Type: "order"}, guard.By{}); err == nil || !strings.Contains(err.Error(), "owns the table") {
+		t.Errorf("guard a table of somebody else: %v", err)
+	}
+	if _, err := guard.Add(t.Context(), s, "mine", guard.Settings{Type: "mine"}, guard.By{}); err == nil || !strings.Contains(err.Error(), "archive's owner") {
+		t.Errorf("guard without the owner's role: %v", err)
+	}
+	w.do(`GRANT rea_owner TO ` + name)
+	if _, err := guard.Add(t.Context(), s, "mine", guard.Settings{Type: "mine"}, guard.By{}); err != nil {
+		t.Errorf("guard one's own table: %v", err)
+	}
+	s.do(`INSERT INTO mine VALUES (1, 1)`)
+	w.want("1", `SELECT count(*) FROM rea.events WHERE aggregate_type = 'mine'`)
+	w.want("rea_owner", `SELECT string_agg(DISTINCT pg_get_userbyid(proowner)::text, ' ') FROM pg_proc WHERE proname ~ '^guard_[0-9]'`)
+	if _, err := guard.Remove(t.Context(), s, "mine", guard.By{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAGuardWaitsForATableInUseAndSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(orders)
+	other := w.session()
+	other.do(`BEGIN; LOCK TABLE orders IN ROW EXCLUSIVE MODE`)
+	done := make(chan error, 1)
+	go func() {
+		_, err := guard.Add(context.Background(), w, "orders", guard.Settings{Type: "order"}, guard.By{})
+		done <- err
+	}()
+	other.waits(w)
+	other.do(`COMMIT`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,101 @@
+package guard_test
+
+import (
+	"testing"
+
+	"github.com/realtime-event-archive/rea/guard"
+)
+
+// folded is the state of an order by its events, as the table of docs/design/guard.md says.
+const folded = `SELECT count(*) = 0 FROM orders o WHERE (SELECT jsonb_object_agg(k.key, rea.fold_value('order', o.id::text, k.key)) FROM jsonb_each(to_jsonb(o)) k) IS DISTINCT FROM to_jsonb(o)`
+
+func TestARowThatATriggerChangesAgainIsBroughtLevel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ trigger, statement, want string }{
+		"an update after an update": {`AFTER UPDATE`, `UPDATE orders SET status = 'a'`, "1Update 2Update 1Update 2Update 1Update 2Update"},
+		"an update after an insert": {`AFTER INSERT`, `INSERT INTO orders VALUES (3, 'x', 3, NULL)`, "3Update 3Insert 3Update"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := ordersWorld(t, guard.Settings{})
+			w.do(`CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF pg_trigger_depth() = 1 THEN UPDATE orders SET status = status || '!', amount = amount + 1 WHERE id = NEW.id; END IF; RETURN NULL; END $$;
+CREATE TRIGGER again ` + c.trigger + ` ON orders FOR EACH ROW EXECUTE FUNCTION again()`)
+			w.do(c.statement)
+			w.want("true", folded+` AND o.status LIKE '%!'`)
+			w.want("2", `SELECT max(depth) FROM rea.contexts`)
+			w.want("t", `SELECT left((status LIKE '%!')::text, 1) FROM rea.events WHERE aggregate_type = 'order' ORDER BY id DESC LIMIT 1`)
+		})
+	}
+}
+
+func TestARowThatATriggerDeletesIsGoneAtTheEnd(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DELETE FROM orders WHERE id = NEW.id; RETURN NULL; END $$;
+CREATE TRIGGER away AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION away()`)
+	w.do(`INSERT INTO orders VALUES (3, 'x', 3, NULL)`)
+	w.want("DirectDelete", `SELECT event_type FROM rea.events WHERE aggregate_type = 'order' AND aggregate_id = '3' ORDER BY seq DESC LIMIT 1`)
+
+	w.do(`CREATE FUNCTION back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO orders VALUES (OLD.id, 'back', 0, NULL); RETURN NULL; END $$;
+DROP TRIGGER away ON orders; CREATE TRIGGER back AFTER DELETE ON orders FOR EACH ROW EXECUTE FUNCTION back()`)
+	w.do(`DELETE FROM orders WHERE id = 1`)
+	w.want(`{"new": {"id": 1, "note": null, "amount": 0, "status": "back"}}`, `SELECT payload FROM rea.events WHERE aggregate_type = 'order' AND aggregate_id = '1' ORDER BY seq DESC LIMIT 1`)
+}
+
+func TestADeferredConstraintTriggerThatChangesRowsIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.note IS NULL THEN UPDATE orders SET note = 'later' WHERE id = NEW.id; END IF; RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER later AFTER UPDATE ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION later()`)
+	w.do(`UPDATE orders SET status = 'paid' WHERE id = 1`)
+	w.events("order", `1 1 DirectUpdate {"new": {"status": "paid"}, "old": {"id": 1, "note": null, "amount": 1, "status": "placed"}} paid
+1 2 DirectUpdate {"new": {"note": "later"}, "old": {"note": null}} paid`)
+}
+
+func TestRowSecurityHidesNothingFromTheGuard(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	name := w.login()
+	w.do(`ALTER TABLE orders ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON orders TO ` + name + ` USING (id = 1); GRANT ALL ON orders TO ` + name)
+	s := w.session()
+	s.do(`SET SESSION AUTHORIZATION ` + name + `; UPDATE orders SET status = 'paid'`)
+	w.want("1Update", kinds)
+	w.refused("RE011", `TRUNCATE orders`)
+	if _, _, err := guard.Regenerate(t.Context(), w, "orders", guard.By{}); err != nil {
+		t.Fatal(err)
+	}
+	w.do(`TRUNCATE orders`)
+	w.want("1Update 1Delete 2Delete", kinds)
+	if _, err := guard.Remove(t.Context(), w, "orders", guard.By{}); err != nil {
+		t.Fatal(err)
+	}
+	w.want("0", `SELECT count(*) FROM pg_policy WHERE polname = 'rea_guard'`)
+}
+
+func TestAnAppendMeanwhileKeepsNoEventBack(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	other := w.session()
+	other.do(`BEGIN; SELECT * FROM rea.append('order', '2', 'NoteAdded')`)
+	done := make(chan error, 1)
+	go func() { done <- w.try(`UPDATE orders SET status = 'paid'`) }()
+	other.waits(w)
+	other.do(`COMMIT`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.events("order", `1 1 DirectUpdate {"new": {"status": "paid"}, "old": {"id": 1, "note": null, "amount": 1, "status": "placed"}} paid
+2 1 NoteAdded {}
+2 2 DirectUpdate {"new": {"status": "paid"}, "old": {"status": "placed"}} paid`)
+	w.want("2", `SELECT rows FROM rea.contexts WHERE operation = 'UPDATE'`)
+}
+
+// waits returns when another session waits for a lock.
+func (w world) waits(other world) {
+	w.t.Helper()
+	pid := other.PgConn().PID()
+	for w.one(`SELECT coalesce(wait_event_type, '') FROM (SELECT pg_stat_clear_snapshot()) c, pg_stat_activity WHERE pid = $1`, int32(pid)) != "Lock" {
+	}
+}
