@@ -314,6 +314,9 @@ BEGIN
     IF kind <> '' THEN
         IF named <> '' AND (NEW.seq = 1 OR number IS NOT DISTINCT FROM version) THEN
             target := CASE WHEN number IS NOT NULL THEN coalesce(target, present) END;
+        ELSIF NEW.context_id IS NOT NULL THEN   -- a fact of a guard or a baseline: no machine judges it
+            SELECT f.status, f.catalog_version, f.status INTO target, number, NEW.status
+            FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
         ELSE
             SELECT t.status, t.catalog_version, t.event_version, t.refused, t.detail INTO target, number, newest, refused, detail
             FROM rea.take_step(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.seq - 1, present, version, NEW.correction) t;
@@ -321,23 +324,26 @@ BEGIN
     ELSIF named IS DISTINCT FROM '' THEN
         IF kind IS NULL THEN
             PERFORM rea.refuse_stale_catalog();
+        ELSIF NEW.context_id IS NOT NULL THEN
+            target := CASE WHEN NEW.event_type <> 'DirectDelete' THEN rea.row_status(NEW.status) END;
+            NEW.status := target;
+        ELSE
+            refused := 'limit';
+            detail := rea.own_name(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type);
         END IF;
-        refused := 'limit';
-        detail := rea.own_name(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type);
+    END IF;
+    IF refused = 'limit' AND NEW.created_at IS NOT NULL THEN   -- a fact of an import
+        SELECT f.status, f.catalog_version, f.status, NULL INTO target, number, NEW.status, refused
+        FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
     END IF;
     IF refused IS NOT NULL
        OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
        OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
-        IF refused = 'limit' AND (NEW.context_id IS NOT NULL OR NEW.created_at IS NOT NULL) THEN   -- a fact: of a guard, a baseline, an import
-            SELECT f.status, f.catalog_version, f.status, NULL INTO target, number, NEW.status, refused
-            FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
-        END IF;
         PERFORM FROM rea.events e
         WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq;
         IF NOT FOUND AND refused IS NOT NULL THEN
             PERFORM rea.raise_refusal(refused, detail);
-        ELSIF NOT FOUND AND ((NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
-                             OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number)) THEN
+        ELSIF NOT FOUND THEN
             RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
                 USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
                       HINT = 'Leave these columns out of the INSERT.',
