@@ -69,7 +69,7 @@ func (a *Archive) applyCatalog(ctx context.Context) (change Change, err error) {
 		if err := session.LockCatalog(ctx); err != nil {
 			return err
 		}
-		change, err = a.change(ctx, session)
+		change, err = a.change(ctx, session, false)
 		switch {
 		case err != nil || !change.New:
 			return err
@@ -99,7 +99,7 @@ func (a *Archive) PlanApply(ctx context.Context) (Change, error) {
 	if err := session.Ready(ctx, false); err != nil {
 		return Change{}, err
 	}
-	change, err := a.change(ctx, session)
+	change, err := a.change(ctx, session, true)
 	if err != nil {
 		return change, err
 	}
@@ -109,7 +109,9 @@ func (a *Archive) PlanApply(ctx context.Context) (Change, error) {
 
 var errNoCatalog = errors.New("rea: apply: no catalog: give Config.Catalog")
 
-func (a *Archive) change(ctx context.Context, session OwnSession) (Change, error) {
+// change compares. facts: a type that gets a machine is looked through for what built-in events say: where appends wait, it
+// is not done again.
+func (a *Archive) change(ctx context.Context, session OwnSession, facts bool) (Change, error) {
 	catalog := a.config.Catalog
 	applied, err := session.Catalogs(ctx)
 	if err != nil {
@@ -131,10 +133,10 @@ func (a *Archive) change(ctx context.Context, session OwnSession) (Change, error
 	change := Change{Number: last.Number + 1, New: true, Added: lacks(is, was), Removed: lacks(was, is)}
 	next := append(slices.Clone(applied), AppliedCatalog{Number: last.Number + 1, Renamed: catalog.renamed()})
 	for _, t := range catalog.Types() {
-		if t.Status == "" || !loses(before, catalog, t, len(applied) > 0) {
+		if t.Status == "" || !loses(before, catalog, t, facts || len(applied) > 0) {
 			continue
 		}
-		present, err := session.PresentStatuses(ctx, t.Name, catalog.Leading(t.Name))
+		present, err := session.PresentStatuses(ctx, t.Name, t.Status, catalog.Leading(t.Name))
 		if err != nil {
 			return Change{}, err
 		}

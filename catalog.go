@@ -47,6 +47,7 @@ type EventType struct {
 	From    []string           // statuses from which the step is legal, FromNone, FromAny; empty: no rule
 	To      string             // the status afterwards; "": it stays
 	AliasOf string             // an old name of this event: readable, not appendable. Version: the form that the name stood for; 0: the stored one
+	Deletes bool               // after it the object's row may be deleted in a table that a guard refuses other deletes of
 	Retired bool               // still in old streams, ignored when folding, not appendable
 	Upcast  map[int]UpcastFunc // from version n to n + 1, for every n below Version
 	Fold    FoldFunc[Object]   // nil: the payload does not change the state. On gives a typed one
@@ -80,9 +81,6 @@ type aggregateType struct {
 
 // maxVersion bounds versions: a greater one is a slip of the finger, and every step below it takes an upcaster.
 const maxVersion = 1_000
-
-// builtIn are the events of REA itself.
-var builtIn = []string{"BaselineCreated", "DirectInsert", "DirectUpdate", "DirectDelete", "Reverted"}
 
 // NewCatalog checks declarations and makes them one catalog. The error is a *CatalogError that lists everything
 // that is wrong. The types are copied; their functions are called by several goroutines at once.
@@ -134,7 +132,7 @@ func (a *aggregateType) index() (problems []CatalogProblem) {
 		switch err := checkName("event type", e.Name); {
 		case err != nil:
 			problems = append(problems, a.problem(e, "", strings.TrimPrefix(err.Error(), "rea: ")))
-		case slices.Contains(builtIn, e.Name):
+		case BuiltIn(e.Name):
 			problems = append(problems, a.problem(e, "", "is a name of REA's own events: choose another"))
 		case a.events[e.Name] != nil:
 			problems = append(problems, a.problem(e, "", "declared twice"))
@@ -144,7 +142,7 @@ func (a *aggregateType) index() (problems []CatalogProblem) {
 			problems = append(problems, a.problem(e, "version", fmt.Sprintf("versions count from 1 to %d", maxVersion)))
 			e.Version, e.Upcast = 1, nil // one problem is enough
 		}
-		if e.Retired && (len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0) {
+		if e.Retired && (e.Deletes || len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0) {
 			problems = append(problems, a.problem(e, "retired", "a retired event has no rules: take them away"))
 		}
 		a.events[e.Name] = e
@@ -175,7 +173,7 @@ func (a *aggregateType) checkAliases() (problems []CatalogProblem) {
 		case e.Version > of.Version:
 			problems = append(problems, a.problem(e, "version", fmt.Sprintf("version %d, but %s has only %d", e.Version, clip(of.Name), of.Version)))
 		}
-		if len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0 || e.Retired {
+		if len(e.From) > 0 || e.To != "" || e.Fold != nil || e.typed != nil || len(e.Upcast) > 0 || e.Retired || e.Deletes {
 			problems = append(problems, a.problem(e, "alias", "an alias has no rules of its own: they stand with "+clip(e.AliasOf)))
 		}
 	}

@@ -15,8 +15,10 @@ type Declared struct {
 	Version int    // the newest one of the event; 0: of no event
 	Ruled   bool   // false: legal because the catalog says nothing
 	AliasOf string
-	Strict  bool // of the type's row
-	Machine bool // the type has a state machine
+	Strict  bool   // of the type's row
+	Status  string // of the type's row: the field of the state that is the status
+	Machine bool   // the type has a state machine
+	Deletes bool   // after the event the object's row may be deleted
 }
 
 // String gives "order: PaymentReceived: placed -> paid".
@@ -29,6 +31,9 @@ func (d Declared) String() string {
 		return text
 	}
 	text += ": " + clip(d.Event)
+	if d.Deletes {
+		text += " (deletes)"
+	}
 	switch {
 	case d.AliasOf != "":
 		return text + " is an old name of " + clip(d.AliasOf)
@@ -47,9 +52,9 @@ func (c *Catalog) Declared() []Declared {
 	var rows []Declared
 	for _, t := range c.Types() {
 		machine := t.Status != ""
-		rows = append(rows, Declared{Type: t.Name, Strict: t.Strict, Machine: machine})
+		rows = append(rows, Declared{Type: t.Name, Strict: t.Strict, Status: t.Status, Machine: machine})
 		for _, e := range t.Events {
-			row := Declared{Type: t.Name, Event: e.Name, To: e.To, Version: e.Version, AliasOf: e.AliasOf, Machine: machine}
+			row := Declared{Type: t.Name, Event: e.Name, To: e.To, Version: e.Version, AliasOf: e.AliasOf, Machine: machine, Deletes: e.Deletes}
 			if e.AliasOf != "" {
 				row.To = c.types[t.Name].events[e.AliasOf].To // walking back, an old name counts as the present one
 			}
@@ -86,6 +91,7 @@ type eventDeclared struct {
 	To      string   `json:"to,omitempty"`
 	AliasOf string   `json:"alias,omitempty"`
 	Retired bool     `json:"retired,omitempty"`
+	Deletes bool     `json:"deletes,omitempty"`
 }
 
 // text is the catalog without its functions, the same for the same declarations.
@@ -94,7 +100,7 @@ func (c *Catalog) text() (string, error) {
 	for _, t := range c.Types() {
 		d := declaration{Type: t.Name, Status: t.Status, Strict: t.Strict, Renamed: t.Renamed, Events: []eventDeclared{}}
 		for _, e := range t.Events {
-			d.Events = append(d.Events, eventDeclared{e.Name, e.Version, e.From, e.To, e.AliasOf, e.Retired})
+			d.Events = append(d.Events, eventDeclared{e.Name, e.Version, e.From, e.To, e.AliasOf, e.Retired, e.Deletes})
 		}
 		list = append(list, d)
 	}
@@ -130,7 +136,7 @@ func (a AppliedCatalog) Catalog() (*Catalog, error) {
 	for _, d := range list {
 		t := Type{Name: d.Type, Status: d.Status, Strict: d.Strict, Renamed: d.Renamed}
 		for _, e := range d.Events {
-			t.Events = append(t.Events, EventType{Name: e.Event, Version: e.Version, From: e.From, To: e.To, AliasOf: e.AliasOf, Retired: e.Retired})
+			t.Events = append(t.Events, EventType{Name: e.Event, Version: e.Version, From: e.From, To: e.To, AliasOf: e.AliasOf, Retired: e.Retired, Deletes: e.Deletes})
 		}
 		kept := &aggregateType{Type: t, events: make(map[string]*EventType, len(t.Events))}
 		for i := range t.Events {
@@ -169,21 +175,25 @@ type Taken struct {
 	Machine bool
 }
 
-// Take is Step for an append, which may be a correction: an illegal step then leads where it leads.
-func (c *Catalog) Take(aggregate Ref, event, status string, exists, correction bool) (Taken, error) {
+// Take is Step for an append after seq last, which may be a correction: an illegal step then leads where it leads. A
+// built-in event leads to the status that its payload says.
+func (c *Catalog) Take(aggregate Ref, event NewEvent, status string, last int64, correction bool) (Taken, error) {
 	if c == nil || c.types[aggregate.Type] == nil {
 		return Taken{}, nil
 	}
 	a := c.types[aggregate.Type]
 	taken := Taken{Machine: a.Status != ""}
-	if e := a.events[event]; e != nil {
+	if e := a.events[event.Type]; e != nil {
 		taken.Version = e.Version
 	}
-	after, err := c.Step(aggregate.Type, event, status, exists)
+	after, err := c.Step(aggregate.Type, event.Type, status, last > 0)
+	if BuiltIn(event.Type) {
+		after = statusAfter(event.Type, event.Payload, last+1, a.Status, status)
+	}
 	switch e := err.(type) {
 	case *TransitionError:
 		if correction && e.AliasOf == "" && !e.Retired {
-			if to := a.events[event].To; to != "" {
+			if to := a.events[event.Type].To; to != "" {
 				after = to
 			}
 			break

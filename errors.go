@@ -36,6 +36,10 @@ var (
 	ErrNewerSchema error = refusal("newer_schema")
 	// ErrProjection: a projection cannot take what an event says (SQLSTATE RE010).
 	ErrProjection error = refusal("projection")
+	// ErrGuarded: a guard of a table of the application refuses the statement (SQLSTATE RE011).
+	ErrGuarded error = refusal("guarded")
+	// ErrNoBaseline: the object is in a guarded table already, and no event says what it was (SQLSTATE RE012).
+	ErrNoBaseline error = refusal("no_baseline")
 	// ErrNeedsRebuild: a followed projection does not go on from where it is; a rebuild helps.
 	ErrNeedsRebuild error = refusal("needs_rebuild")
 	// ErrNoSchema: the database has no REA schema, or an older one than this program needs.
@@ -58,7 +62,7 @@ var (
 func Code(err error) string {
 	for _, class := range []error{
 		ErrConflict, ErrIllegalStep, ErrUnknownType, ErrUnknownStatus, ErrKeyReused, ErrBadPayload, ErrLimit, ErrImmutable, ErrHole,
-		ErrNewerSchema, ErrProjection, ErrNeedsRebuild, ErrNoSchema, ErrNotFound, ErrNoSuchSeq, ErrRetry, ErrReadOnly, ErrNotConfirmed,
+		ErrNewerSchema, ErrProjection, ErrGuarded, ErrNoBaseline, ErrNeedsRebuild, ErrNoSchema, ErrNotFound, ErrNoSuchSeq, ErrRetry, ErrReadOnly, ErrNotConfirmed,
 	} {
 		if errors.Is(err, class) {
 			return string(class.(refusal))

@@ -10,7 +10,7 @@ import (
 
 // foldForm counts the ways in which REA itself has folded: raise it where Catalog.Fold, an operation, an upcaster's
 // operation or the text of a snapshot changes its meaning.
-const foldForm = 1
+const foldForm = 2
 
 // folds is what a state depends on, of a declaration.
 type folds struct {

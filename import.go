@@ -121,6 +121,9 @@ func (l *Line) Normalize() error {
 	if err := checkEvent(l.Event); err != nil {
 		return err
 	}
+	if l.CreatedAt.IsZero() && BuiltIn(l.Event.Type) {
+		return ownName(l.Event.Type)
+	}
 	if !l.CreatedAt.IsZero() {
 		if err := checkTime("created_at", l.CreatedAt); err != nil {
 			return err

@@ -8,7 +8,8 @@ import (
 
 // Step is the state machine as a pure function: the status of an aggregate of type aggregate after event, where it
 // has status now and exists says whether it has events at all. Where the type has no machine, or the event no rule,
-// every step is legal; old names and retired events are not to be appended anyway. An illegal step is a
+// every step is legal; REA's own events are facts, judged by none, and leave the status here: what they say stands in
+// their payload. Old names and retired events are not to be appended anyway. An illegal step is a
 // *TransitionError without an aggregate's id, an event that a strict type does not declare an *UnknownTypeError.
 func (c *Catalog) Step(aggregate, event, status string, exists bool) (after string, err error) {
 	if c == nil || c.types[aggregate] == nil {
@@ -17,6 +18,8 @@ func (c *Catalog) Step(aggregate, event, status string, exists bool) (after stri
 	a := c.types[aggregate]
 	declared := a.events[event]
 	switch {
+	case BuiltIn(event):
+		return status, nil
 	case declared == nil && a.Strict:
 		return status, &UnknownTypeError{Aggregate: Ref{Type: aggregate}, Event: event}
 	case declared == nil:
@@ -44,6 +47,15 @@ func (c *Catalog) Legal(aggregate, status string, exists bool) []string {
 		}
 	}
 	return legal
+}
+
+// Leads reports whether a declared step leads an aggregate that has the status from, or no event yet, to the status to, or
+// none is needed. Where the type has no machine, everything does.
+func (c *Catalog) Leads(aggregate, from, to string, exists bool) bool {
+	if c == nil || c.types[aggregate] == nil || c.types[aggregate].Status == "" || to == from || to == "" {
+		return true
+	}
+	return slices.ContainsFunc(c.types[aggregate].Type.Events, func(e EventType) bool { return e.To == to && e.legal(from, exists) })
 }
 
 func (e *EventType) legal(status string, exists bool) bool {

@@ -15,8 +15,13 @@ type Object map[string]json.RawMessage
 func ParseObject(text json.RawMessage) (Object, error) { return Object(nil).lay(text) }
 
 // Merge is the fold of an archive without a catalog: each payload's keys are laid over the state,
-// in seq order; null stays null.
-func Merge(state Object, e Event) (Object, error) { return state.lay(e.Payload) }
+// in seq order; null stays null. Of REA's own events it is what they say of the row.
+func Merge(state Object, e Event) (Object, error) {
+	if BuiltIn(e.Type) {
+		return foldRow(state, e)
+	}
+	return state.lay(e.Payload)
+}
 
 // lay lays the members of a JSON object over o, which may be nil.
 func (o Object) lay(text json.RawMessage) (Object, error) {

@@ -81,6 +81,9 @@ func (t *StateTable) event(e Event) (does *StateEvent, newest, known bool) {
 // stays as it is, until somebody who has the upcasters folds it. A value that a column cannot take is a *ProjectionError
 // without a table. Values are replaced, never changed.
 func (t *StateTable) Step(row *StateRow, e Event) (newest bool, err error) {
+	if BuiltIn(e.Type) {
+		return t.stepRow(row, e)
+	}
 	does, newest, known := t.event(e)
 	if !newest {
 		return false, nil
@@ -91,6 +94,31 @@ func (t *StateTable) Step(row *StateRow, e Event) (newest bool, err error) {
 		}
 	}
 	row.Seq, row.Updated = e.Seq, e.CreatedAt
+	return true, nil
+}
+
+// stepRow is Step for one of REA's own events: columns are the fields of the row with their names.
+func (t *StateTable) stepRow(row *StateRow, e Event) (newest bool, err error) {
+	c, err := readRowChange(e)
+	if err != nil {
+		return true, fmt.Errorf("rea: %s seq %d: %w", e.Aggregate, e.Seq, err)
+	}
+	values := slices.Clone(row.Values)
+	for i, column := range t.Columns {
+		value, changes := c.of(column.Name)
+		switch {
+		case !changes:
+			continue
+		case value == nil:
+			values[i] = nil
+			continue
+		}
+		var ok bool
+		if values[i], ok = column.Type.text(value); !ok {
+			return true, &ProjectionError{Aggregate: e.Aggregate, Projection: t.Name, Column: column.Name, Type: column.Type, Event: e.Type, Seq: e.Seq}
+		}
+	}
+	row.Values, row.Seq, row.Updated = values, e.Seq, e.CreatedAt
 	return true, nil
 }
 

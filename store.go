@@ -94,8 +94,8 @@ type OwnSession interface {
 	Catalogs(ctx context.Context) ([]AppliedCatalog, error)
 	// PresentStatuses counts the aggregates of a type by the status that is stored for them, as it is stored, and by
 	// the catalog that gave it. Where an event of leading comes after the last stored status, that one counts: the
-	// aggregate is left out.
-	PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]PresentStatus, error)
+	// aggregate is left out. Where no status is stored, what a built-in event says in field counts.
+	PresentStatuses(ctx context.Context, aggregateType, field string, leading map[string]string) ([]PresentStatus, error)
 	// LockCatalog waits about a second for transactions that have appended, which is then ErrRetry, and keeps others from
 	// appending until this one ends.
 	LockCatalog(ctx context.Context) error

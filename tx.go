@@ -154,6 +154,9 @@ func (c *Call) checkLimits() error {
 		if err := checkEvent(e); err != nil {
 			return err
 		}
+		if BuiltIn(e.Type) {
+			return ownName(e.Type)
+		}
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ func (f *folding) apply(stored Event) error {
 	if err != nil || ignore {
 		return err
 	}
+	if BuiltIn(e.Type) {
+		return f.applyRow(e)
+	}
 	declared := f.of.events[e.Type]
 	if declared.typed != nil && declared.typed.fold != nil {
 		if err := declared.typed.fold(f.state, e); err != nil {
@@ -50,6 +53,27 @@ func (f *folding) apply(stored Event) error {
 	}
 	if declared.To != "" {
 		f.status.SetString(declared.To)
+	}
+	return nil
+}
+
+// applyRow folds one of REA's own events in. It takes the state through JSON and back, so that fields of the row become those
+// with their JSON names, whole, and what the state does not keep in JSON is lost.
+func (f *folding) applyRow(e Event) error {
+	state, err := f.object()
+	if err != nil {
+		return err
+	}
+	if state, err = foldRow(state, e); err != nil {
+		return err
+	}
+	text, err := marshal(state)
+	if err != nil {
+		return err
+	}
+	reflect.ValueOf(f.state).Elem().SetZero()
+	if err := decodeInto(text, f.state); err != nil {
+		return &DecodeError{Aggregate: e.Aggregate, Event: e.Type, Version: e.Version, Seq: e.Seq, GoType: f.of.state.String(), Err: err}
 	}
 	return nil
 }

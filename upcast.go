@@ -19,6 +19,10 @@ func (c *Catalog) Upcast(e Event) (current Event, ignore bool, err error) {
 	stored := e
 	declared := events[e.Type]
 	switch {
+	case BuiltIn(e.Type) && e.Version > 1:
+		return stored, false, unknown(stored, 1)
+	case BuiltIn(e.Type):
+		return e, false, nil
 	case declared == nil:
 		return stored, false, unknown(stored, 0)
 	case declared.Retired:
@@ -71,7 +75,8 @@ func unknown(e Event, newest int) error {
 	return &UnknownTypeError{Aggregate: e.Aggregate, Event: e.Type, Version: e.Version, Seq: e.Seq, Newest: newest}
 }
 
-// Fold is the fold of the catalog: Upcast, then what the event type declares, then the status. Aggregates whose type is
+// Fold is the fold of the catalog: Upcast, then what the event type declares, then the status. REA's own events change the
+// state by what they say of the row, its status too. Aggregates whose type is
 // not declared are folded by Merge. state may be changed. Where the state has a Go type (On), it goes through that
 // type and back for each event: Load is the quick way.
 func (c *Catalog) Fold(state Object, e Event) (Object, error) {
@@ -90,6 +95,9 @@ func (c *Catalog) Fold(state Object, e Event) (Object, error) {
 	}
 	if ignore {
 		return state, nil
+	}
+	if BuiltIn(e.Type) {
+		return foldRow(state, e)
 	}
 	a := c.types[e.Aggregate.Type]
 	if fold := a.events[e.Type].Fold; fold != nil {

@@ -111,6 +111,8 @@ func (r *reader) event(aggregate, status string, t entry) rea.EventType {
 			declared.AliasOf, _ = r.name(e.value, e.at, "alias")
 		case "retired":
 			declared.Retired = r.truth(e.value, e.at, "retired")
+		case "deletes":
+			declared.Deletes = r.truth(e.value, e.at, "deletes")
 		case "upcast":
 			if declared.Upcast = r.upcast(e); len(declared.Upcast) > 0 {
 				declared.Upcasting = e.value.String()
@@ -118,7 +120,7 @@ func (r *reader) event(aggregate, status string, t entry) rea.EventType {
 		case "set", "unset", "add", "count", "append", "remove":
 			ops = append(ops, r.operations(e)...)
 		default:
-			r.unknown(e, what, "version", "from", "to", "alias", "retired", "upcast", "set", "unset", "add", "count", "append", "remove")
+			r.unknown(e, what, "version", "from", "to", "alias", "retired", "deletes", "upcast", "set", "unset", "add", "count", "append", "remove")
 		}
 	}
 	fields := map[string]mark{}

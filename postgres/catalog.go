@@ -26,7 +26,7 @@ ORDER BY c.number`)
 }
 
 // presentSQL goes from aggregate to aggregate through events_aggregate_seq_key, and from each one's end to the first
-// event that tells its status.
+// event that tells its status; nothing before a whole row, or its end, does.
 const presentSQL = `
 WITH RECURSIVE a (id) AS (
     (SELECT e.aggregate_id FROM rea.events e WHERE e.aggregate_type = $1 ORDER BY e.aggregate_id LIMIT 1)
@@ -36,13 +36,16 @@ WITH RECURSIVE a (id) AS (
     FROM a WHERE a.id IS NOT NULL
 )
 SELECT l.status, l.catalog_version, count(*)
-FROM a, LATERAL (SELECT e.status, e.catalog_version FROM rea.events e
-                 WHERE e.aggregate_type = $1 AND e.aggregate_id = a.id AND (e.status IS NOT NULL OR e.event_type = ANY ($2::text[]))
+FROM a, LATERAL (SELECT coalesce(e.status, rea.said_status(e.event_type, e.payload, e.seq, $3)) AS status, coalesce(e.catalog_version, 0) AS catalog_version
+                 FROM rea.events e
+                 WHERE e.aggregate_type = $1 AND e.aggregate_id = a.id
+                   AND (e.status IS NOT NULL OR e.event_type = ANY ($2::text[]) OR e.event_type IN ('BaselineCreated', 'DirectInsert', 'DirectDelete')
+                        OR rea.said_status(e.event_type, e.payload, e.seq, $3) IS NOT NULL)
                  ORDER BY e.seq DESC LIMIT 1) l
 WHERE l.status IS NOT NULL
 GROUP BY l.status, l.catalog_version`
 
-func (s *ownSession) PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]rea.PresentStatus, error) {
+func (s *ownSession) PresentStatuses(ctx context.Context, aggregateType, field string, leading map[string]string) ([]rea.PresentStatus, error) {
 	// A table without statistics would be scanned for every aggregate.
 	if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
 		return nil, mapError("read the present statuses", err)
@@ -57,7 +60,7 @@ func (s *ownSession) PresentStatuses(ctx context.Context, aggregateType string, 
 	err := each(ctx, s.db, func() error {
 		list = append(list, p)
 		return nil
-	}, []any{&p.Status, &p.Catalog, &p.Aggregates}, presentSQL, aggregateType, names)
+	}, []any{&p.Status, &p.Catalog, &p.Aggregates}, presentSQL, aggregateType, names, field)
 	return list, mapError("read the present statuses", err)
 }
 
@@ -74,14 +77,16 @@ func (s *ownSession) LockCatalog(ctx context.Context) error {
 	return mapError(doing, err)
 }
 
-// saveStepsSQL: the row without names is the one that every transaction must see, see 0002_steps.sql.
+// saveStepsSQL: the rows without an aggregate type are those that stand there always, see 0002_steps.sql.
 const saveStepsSQL = `
-INSERT INTO rea.steps (aggregate_type, event_type, from_status, to_status, event_version, ruled, alias_of, strict, ordinal, catalog_version)
+INSERT INTO rea.steps (aggregate_type, event_type, from_status, to_status, event_version, ruled, alias_of, strict, ordinal, catalog_version, status_field, deletes)
 SELECT r ->> 'Type', r ->> 'Event', r ->> 'From', nullif(r ->> 'To', ''), nullif((r ->> 'Version')::int, 0), (r ->> 'Ruled')::boolean,
-       nullif(r ->> 'AliasOf', ''), (r ->> 'Strict')::boolean, n, CASE WHEN (r ->> 'Machine')::boolean THEN $2::int END
+       nullif(r ->> 'AliasOf', ''), (r ->> 'Strict')::boolean, n, CASE WHEN (r ->> 'Machine')::boolean THEN $2::int END,
+       nullif(r ->> 'Status', ''), (r ->> 'Deletes')::boolean
 FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY x(r, n)
 UNION ALL
-SELECT '', '', '', NULL, NULL, true, NULL, false, 0, $2::int`
+SELECT '', o.event_type, o.from_status, NULL, NULL, true, NULL, false, 0, $2::int, NULL, false
+FROM rea.own_steps() o`
 
 func (s *ownSession) SaveCatalog(ctx context.Context, catalog rea.AppliedCatalog, rows []rea.Declared) error {
 	const doing = "apply the catalog"
@@ -101,5 +106,8 @@ func (s *ownSession) SaveCatalog(ctx context.Context, catalog rea.AppliedCatalog
 	if err := s.db.exec(ctx, `TRUNCATE rea.steps`); err != nil {
 		return mapError(doing, err)
 	}
-	return mapError(doing, s.db.exec(ctx, saveStepsSQL, string(steps), catalog.Number))
+	if err := s.db.exec(ctx, saveStepsSQL, string(steps), catalog.Number); err != nil {
+		return mapError(doing, err)
+	}
+	return mapError(doing, s.db.exec(ctx, `SELECT rea.guards_changed()`))
 }

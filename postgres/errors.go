@@ -38,6 +38,11 @@ func mapError(doing string, err error) error {
 		class = rea.ErrNoSchema
 	case "RE007":
 		class = rea.ErrImmutable
+	case "RE011":
+		if refused := valueRefused(err); refused != nil {
+			return refused
+		}
+		class = rea.ErrGuarded
 	case "RE010":
 		if refused := valueRefused(err); refused != nil {
 			return refused
@@ -50,11 +55,11 @@ func mapError(doing string, err error) error {
 	return fmt.Errorf("rea: %s: %w", doing, err)
 }
 
-// valueRefused gives the typed error of a value that a column of an inline projection cannot take; nil: the driver does
-// not hand DETAIL on.
+// valueRefused gives the typed error of a value that a column of an inline projection cannot take, and of a statement that a
+// guard refuses; nil: the driver does not hand DETAIL on.
 func valueRefused(err error) error {
 	var e *pgconn.PgError
-	if !errors.As(err, &e) || e.Code != "RE010" {
+	if !errors.As(err, &e) || e.Code != "RE010" && e.Code != "RE011" {
 		return nil
 	}
 	return refusal([]byte(e.Detail))
@@ -92,6 +97,8 @@ type detail struct {
 	Table         string   `json:"table"`
 	Column        string   `json:"column"`
 	ColumnType    string   `json:"column_type"`
+	Rows          int64    `json:"rows"`
+	IDs           []string `json:"ids"`
 }
 
 // refusal makes the JSON of a refusal into its typed error.
@@ -119,6 +126,10 @@ func refusal(text []byte) error {
 	case "projection":
 		return &rea.ProjectionError{Aggregate: aggregate, Projection: d.Projection, Table: d.Table, Column: d.Column,
 			Type: rea.ColumnType(d.ColumnType), Event: d.EventType, Seq: d.Seq}
+	case "guarded":
+		return &rea.GuardedError{Table: d.Table, Operation: d.Operation, Rows: d.Rows, IDs: d.IDs, Problem: d.Message}
+	case "no_baseline":
+		return &rea.NoBaselineError{Aggregate: aggregate, Table: d.Table}
 	case "immutable":
 		return &rea.ImmutableError{Operation: d.Operation}
 	}
@@ -133,7 +144,7 @@ func refusedLine(line rea.Line, err error) error {
 		return nil
 	}
 	switch e.Code {
-	case "RE002", "RE006", "RE008", "RE010":
+	case "RE002", "RE006", "RE008", "RE010", "RE012":
 		return refusal([]byte(e.Detail))
 	case "23505":
 		if e.ConstraintName == "events_aggregate_seq_key" || e.ConstraintName == "events_idempotency_key" {

@@ -120,12 +120,31 @@ BEGIN
     FOR rea_e IN SELECT e.* FROM rea.events e
                  WHERE e.aggregate_type = %[2]s AND e.aggregate_id = rea_id AND e.seq > rea_at AND e.seq <= rea_last
                  ORDER BY e.seq LOOP
-        %[3]s;
+        IF rea.is_own(rea_e.event_type) THEN
+            %[4]s;
+        ELSE
+            %[3]s;
+        END IF;
         EXIT WHEN NOT FOUND;
     END LOOP;
     DELETE FROM %[1]s rea_v WHERE rea_v.aggregate_id = rea_id AND rea_v.rea_seq = 0;
 END
-`, s.table(false), quoteText(s.Of), s.update("rea_e"))
+`, s.table(false), quoteText(s.Of), s.update("rea_e"), s.updateByRow("rea_e"))
+}
+
+// updateByRow is update for one of REA's own events: columns are the fields of the row with their names. A value that a
+// column cannot take leaves the row behind, for the statement that it stands for is the application's.
+func (s stateSQL) updateByRow(event string) string {
+	set, fits := "", ""
+	for _, c := range s.Columns {
+		said := fmt.Sprintf("rea.row_value(%[1]s.event_type, %[1]s.payload, %[1]s.seq, %[2]s)", event, quoteText(c.Name))
+		x := changeSQL{stateSQL: s, does: rea.StateEvent{}, column: c, event: event, before: "rea_v." + quoteName(c.Name)}
+		set += fmt.Sprintf("%s = %s,\n                ", quoteName(c.Name), x.set(said))
+		fits += fmt.Sprintf("\n              AND rea.column_takes(%s, %s)", said, quoteText(string(c.Type)))
+	}
+	return fmt.Sprintf(`UPDATE %s rea_v
+            SET %srea_seq = %[3]s.seq, rea_updated_at = %[3]s.created_at
+            WHERE rea_v.aggregate_id = %[3]s.aggregate_id AND rea_v.rea_seq = %[3]s.seq - 1 AND %[3]s.event_version = 1%[4]s`, s.table(false), set, event, fits)
 }
 
 func (s stateSQL) update(event string) string {
@@ -165,9 +184,7 @@ func (s stateSQL) newest(event string) string {
 			names[versions] = append(names[versions], quoteText(name))
 		}
 	}
-	if len(names) == 0 {
-		return "true"
-	}
+	names["false"] = append(names["false"], "'BaselineCreated', 'DirectInsert', 'DirectUpdate', 'DirectDelete', 'Reverted'") // the careful function's
 	var b strings.Builder
 	for _, versions := range slices.Sorted(maps.Keys(names)) {
 		fmt.Fprintf(&b, " WHEN %s.event_type IN (%s) THEN %s", event, strings.Join(names[versions], ", "), versions)

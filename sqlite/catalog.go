@@ -59,35 +59,23 @@ type place struct {
 }
 
 const tellingSQL = `
-SELECT coalesce(status, ''), coalesce(catalog_version, 0), event_type
-FROM rea_events
-WHERE aggregate_type = ?1 AND aggregate_id = ?2 AND (status IS NOT NULL OR event_type IN (SELECT value FROM json_each(?3)))
+SELECT coalesce(status, '')
+FROM rea_telling
+WHERE aggregate_type = ?1 AND aggregate_id = ?2
 ORDER BY seq DESC
 LIMIT 1`
 
-// present brings a place's status up to the present catalog: carried through what was renamed since, or that to which
-// the last event leads that leads to one.
+// present brings a place's status up to the present catalog: carried through what was renamed since, or what the last
+// event tells that tells one.
 func (s *session) present(ctx context.Context, m *machine, aggregate rea.Ref, at place) (place, error) {
 	declared, ok := m.catalog.Type(aggregate.Type)
 	if !ok || declared.Status == "" || at.seq == 0 || at.catalog == m.number {
 		return at, nil
 	}
 	if at.status == "" {
-		leading := m.catalog.Leading(aggregate.Type)
-		names, err := json.Marshal(slices.Collect(maps.Keys(leading)))
-		if err != nil {
-			return at, err
-		}
-		var event string
-		err = each(ctx, s.db, func() error {
-			if at.status == "" {
-				at.status, at.catalog = leading[event], m.number
-			}
-			return nil
-		}, []any{&at.status, &at.catalog, &event}, tellingSQL, aggregate.Type, aggregate.ID, string(names))
-		if err != nil {
-			return at, s.store.mapError("append to "+aggregate.String(), err)
-		}
+		at.catalog = m.number
+		err := each(ctx, s.db, func() error { return nil }, []any{&at.status}, tellingSQL, aggregate.Type, aggregate.ID)
+		return at, s.store.mapError("append to "+aggregate.String(), err)
 	}
 	at.status, at.catalog = rea.Carried(m.applied, aggregate.Type, at.status, at.catalog), m.number
 	return at, nil
@@ -95,7 +83,7 @@ func (s *session) present(ctx context.Context, m *machine, aggregate rea.Ref, at
 
 // next takes one step from at, and gives the place after it.
 func (m *machine) next(aggregate rea.Ref, at place, e *rea.NewEvent, correction bool) (place, error) {
-	taken, err := m.catalog.Take(aggregate, e.Type, at.status, at.seq > 0, correction)
+	taken, err := m.catalog.Take(aggregate, *e, at.status, at.seq, correction)
 	if err != nil {
 		if illegal, ok := err.(*rea.TransitionError); ok {
 			illegal.Seq = at.seq
@@ -149,7 +137,7 @@ func (s *session) Catalogs(ctx context.Context) ([]rea.AppliedCatalog, error) {
 }
 
 // presentSQL goes from aggregate to aggregate through the index of (aggregate_type, aggregate_id, seq), and from each
-// one's end to the first event that tells its status.
+// one's end to the first event that tells its status; nothing before a whole row, or its end, does.
 const presentSQL = `
 WITH RECURSIVE a (id) AS (
     SELECT min(aggregate_id) FROM rea_events WHERE aggregate_type = ?1
@@ -157,16 +145,18 @@ WITH RECURSIVE a (id) AS (
     SELECT (SELECT min(e.aggregate_id) FROM rea_events e WHERE e.aggregate_type = ?1 AND e.aggregate_id > a.id)
     FROM a WHERE a.id IS NOT NULL
 )
-SELECT e.status, e.catalog_version, count(*)
+SELECT coalesce(e.status, (SELECT s.status FROM rea_said s WHERE s.id = e.id AND s.field = ?3)) AS told, coalesce(e.catalog_version, 0), count(*)
 FROM a
 JOIN rea_events e ON e.aggregate_type = ?1 AND e.aggregate_id = a.id
      AND e.seq = (SELECT max(x.seq) FROM rea_events x
                   WHERE x.aggregate_type = ?1 AND x.aggregate_id = a.id
-                    AND (x.status IS NOT NULL OR x.event_type IN (SELECT value FROM json_each(?2))))
-WHERE e.status IS NOT NULL
-GROUP BY e.status, e.catalog_version`
+                    AND (x.status IS NOT NULL OR x.event_type IN (SELECT value FROM json_each(?2))
+                         OR x.event_type IN ('BaselineCreated', 'DirectInsert', 'DirectDelete')
+                         OR EXISTS (SELECT 1 FROM rea_said s WHERE s.id = x.id AND s.field = ?3)))
+WHERE told IS NOT NULL
+GROUP BY 1, 2`
 
-func (s *session) PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) ([]rea.PresentStatus, error) {
+func (s *session) PresentStatuses(ctx context.Context, aggregateType, field string, leading map[string]string) ([]rea.PresentStatus, error) {
 	names, err := json.Marshal(slices.Collect(maps.Keys(leading)))
 	if err != nil {
 		return nil, err
@@ -176,7 +166,7 @@ func (s *session) PresentStatuses(ctx context.Context, aggregateType string, lea
 	err = each(ctx, s.db, func() error {
 		list = append(list, p)
 		return nil
-	}, []any{&p.Status, &p.Catalog, &p.Aggregates}, presentSQL, aggregateType, string(names))
+	}, []any{&p.Status, &p.Catalog, &p.Aggregates}, presentSQL, aggregateType, string(names), field)
 	return list, s.store.mapError("read the present statuses", err)
 }
 
@@ -187,8 +177,8 @@ const (
 	saveCatalogSQL = `INSERT INTO rea_catalogs (number, text, renamed) VALUES (?1, ?2, ?3)`
 
 	saveStepSQL = `
-INSERT INTO rea_steps (aggregate_type, event_type, from_status, to_status, event_version, ruled, alias_of, strict, ordinal, catalog_version)
-VALUES (?1, ?2, ?3, ?4, nullif(?5, 0), ?6, ?7, ?8, ?9, nullif(?10, 0))`
+INSERT INTO rea_steps (aggregate_type, event_type, from_status, to_status, event_version, ruled, alias_of, strict, ordinal, catalog_version, status_field, deletes)
+VALUES (?1, ?2, ?3, ?4, nullif(?5, 0), ?6, ?7, ?8, ?9, nullif(?10, 0), ?11, ?12)`
 
 	saveRenameSQL = `INSERT INTO rea_renames (aggregate_type, catalog_version, status, now) VALUES (?1, ?2, ?3, ?4)`
 )
@@ -215,19 +205,27 @@ func (s *session) SaveCatalog(ctx context.Context, catalog rea.AppliedCatalog, r
 		if d.Machine {
 			given = int64(catalog.Number)
 		}
-		exec(saveStepSQL, d.Type, d.Event, d.From, optional(d.To), int64(d.Version), number(d.Ruled), optional(d.AliasOf), number(d.Strict), int64(i), given)
+		exec(saveStepSQL, d.Type, d.Event, d.From, optional(d.To), int64(d.Version), number(d.Ruled), optional(d.AliasOf), number(d.Strict), int64(i), given,
+			optional(d.Status), number(d.Deletes))
 	}
 	exec(`DELETE FROM rea_renames`)
 	all := append(applied, catalog)
-	for _, a := range applied {
-		then, wrong := a.Catalog()
-		if wrong != nil {
-			return wrong
+	renames := map[string]map[string]bool{} // by type: what any catalog has renamed, be it a row's status
+	for _, a := range all {
+		for kind, old := range a.Renamed {
+			if renames[kind] == nil {
+				renames[kind] = map[string]bool{}
+			}
+			for status := range old {
+				renames[kind][status] = true
+			}
 		}
-		for _, t := range then.Types() {
-			for _, status := range t.Statuses() {
-				if now := rea.Carried(all, t.Name, status, a.Number); now != status {
-					exec(saveRenameSQL, t.Name, int64(a.Number), status, now)
+	}
+	for version := range len(all) {
+		for kind, statuses := range renames {
+			for status := range statuses {
+				if now := rea.Carried(all, kind, status, version); now != status {
+					exec(saveRenameSQL, kind, int64(version), status, now)
 				}
 			}
 		}
@@ -240,8 +238,8 @@ func (s *ownSession) Catalogs(ctx context.Context) (list []rea.AppliedCatalog, e
 	return list, err
 }
 
-func (s *ownSession) PresentStatuses(ctx context.Context, aggregateType string, leading map[string]string) (list []rea.PresentStatus, err error) {
-	err = s.do(func() error { list, err = s.session.PresentStatuses(ctx, aggregateType, leading); return err })
+func (s *ownSession) PresentStatuses(ctx context.Context, aggregateType, field string, leading map[string]string) (list []rea.PresentStatus, err error) {
+	err = s.do(func() error { list, err = s.session.PresentStatuses(ctx, aggregateType, field, leading); return err })
 	return list, err
 }
 

@@ -32,7 +32,9 @@ func (s *session) keep(ctx context.Context, m *machine, aggregate rea.Ref, event
 			}
 		}
 		var refused *rea.ProjectionError
-		if errors.As(err, &refused) {
+		if errors.As(err, &refused) && rea.BuiltIn(refused.Event) {
+			err = nil // a fact is stored, whatever a column takes: the row stays behind
+		} else if refused != nil {
 			refused.Table = tableOf(t, false)
 		}
 		if err != nil {

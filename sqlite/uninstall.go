@@ -14,6 +14,8 @@ import (
 const uninstallSQL = `
 DROP VIEW IF EXISTS rea_projection_offsets;
 DROP VIEW IF EXISTS rea_history;
+DROP VIEW IF EXISTS rea_telling;
+DROP VIEW IF EXISTS rea_said;
 DROP TABLE IF EXISTS rea_baselines;
 DROP TABLE IF EXISTS rea_contexts;
 DROP TABLE IF EXISTS rea_snapshots;
@@ -93,7 +95,7 @@ SELECT CASE WHEN type = 'table' THEN 'virtual table' ELSE type END || ' ' || nam
        sql || iif(type = 'trigger', ' ON ' || tbl_name, '')
 FROM sqlite_master
 WHERE (type IN ('view', 'trigger') OR type = 'table' AND sql LIKE 'CREATE VIRTUAL%')
-  AND lower(name) NOT IN ('rea_history', 'rea_projection_offsets', 'rea_events_insert', 'rea_events_id', 'rea_events_update', 'rea_events_delete',
+  AND lower(name) NOT IN ('rea_history', 'rea_projection_offsets', 'rea_said', 'rea_telling', 'rea_events_insert', 'rea_events_id', 'rea_events_update', 'rea_events_delete',
     'rea_catalogs_insert', 'rea_catalogs_update', 'rea_catalogs_delete')
 UNION ALL
 SELECT 'foreign key of table ' || m.name, f."table"
@@ -101,7 +103,7 @@ FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f
 WHERE m.type = 'table'
 ORDER BY 1`
 
-var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|snapshots|history|catalogs|steps|renames|projections|rebuilds|projection_offsets|schema_migrations)\b|\brea_views_`)
+var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|snapshots|history|said|telling|catalogs|steps|renames|projections|rebuilds|projection_offsets|schema_migrations)\b|\brea_views_`)
 
 // refuseDependents: SQLite would drop triggers on our tables with them, and leave views and keys that fail on use.
 func (s *store) refuseDependents(ctx context.Context) error {

@@ -282,8 +282,8 @@ var machines = []clause{
 				t.Fatalf("position %d is by catalog %d, after an event by %d", e.Position, e.CatalogVersion, last)
 			}
 			last = e.CatalogVersion
-			status, exists := events[e.Aggregate]
-			taken, err := catalogOf(t, rules(e.CatalogVersion)).Take(e.Aggregate, e.Type, status, exists, false)
+			status := events[e.Aggregate]
+			taken, err := catalogOf(t, rules(e.CatalogVersion)).Take(e.Aggregate, rea.NewEvent{Type: e.Type}, status, e.Seq-1, false)
 			if err != nil || taken.Status != e.Status {
 				t.Fatalf("%s seq %d: %s from %q is stored with %q, want %q, %v", e.Aggregate, e.Seq, e.Type, status, e.Status, taken.Status, err)
 			}

@@ -158,6 +158,7 @@ type declaration struct {
 	To      *string  `json:"to"`
 	AliasOf *string  `json:"alias_of"`
 	Retired bool     `json:"retired"`
+	Deletes bool     `json:"deletes"` // after it the object's row may go from a guarded table
 }
 
 func (a *app) showCatalog(types []rea.Type) error {
@@ -175,7 +176,7 @@ func (a *app) showCatalog(types []rea.Type) error {
 			if e.Retired || e.Version == 0 {
 				version = nil
 			}
-			if err := out.add(declaration{t.Name, e.Name, version, from, given(e.To), given(e.AliasOf), e.Retired}); err != nil {
+			if err := out.add(declaration{t.Name, e.Name, version, from, given(e.To), given(e.AliasOf), e.Retired, e.Deletes}); err != nil {
 				return err
 			}
 		}
@@ -202,6 +203,8 @@ func (a *app) showCatalogTable(types []rea.Type) error {
 				}
 			case e.Retired:
 				version, note = "", "retired"
+			case e.Deletes:
+				note = "deletes"
 			}
 			err := g.add(fold(t.Name, 30), fold(e.Name, 40), version, fold(strings.Join(e.From, ", "), 60), fold(e.To, 30), note)
 			if err != nil {

@@ -152,6 +152,8 @@ func errorFields(err error) []field {
 		value     *rea.ProjectionError
 		views     *rea.DependentsError
 		stuck     *stuckError
+		guarded   *rea.GuardedError
+		unknownOf *rea.NoBaselineError
 		wrong     *catalog.Error
 	)
 	switch {
@@ -199,6 +201,10 @@ func errorFields(err error) []field {
 	case errors.As(err, &value):
 		return append(refFields(value.Aggregate), field{"projection", value.Projection}, field{"table", value.Table}, field{"column", value.Column},
 			field{"column_type", value.Type}, field{"event_type", value.Event}, field{"seq", value.Seq})
+	case errors.As(err, &guarded):
+		return []field{{"table", guarded.Table}, {"operation", guarded.Operation}, {"rows", guarded.Rows}, {"ids", append([]string{}, guarded.IDs...)}}
+	case errors.As(err, &unknownOf):
+		return append(refFields(unknownOf.Aggregate), field{"table", unknownOf.Table})
 	case errors.As(err, &views):
 		return []field{{"projection", views.Projection}, {"dependents", views.Dependents}}
 	case errors.As(err, &stuck):

@@ -146,6 +146,10 @@ func (a *app) printState(head string, l *rea.Loaded[rea.Object], status string) 
 		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(status, 60))
 	}
 	fmt.Fprintln(a.env.Stdout)
+	if last.Type == "DirectDelete" {
+		_, err := fmt.Fprintln(a.env.Stdout, "removed: its row was deleted, and it has no fields any more")
+		return err
+	}
 	if len(l.State) == 0 {
 		_, err := fmt.Fprintln(a.env.Stdout, "no fields")
 		return err

@@ -125,6 +125,7 @@ func (s *survey) add(e rea.Event) {
 	aggregate := e.Aggregate.Type
 	current, retired, err := s.rules.Upcast(e)
 	_, known := s.declared[aggregate]
+	fact := rea.NewEvent{Type: e.Type, Payload: e.Payload}
 	e.Payload, e.Metadata = nil, nil
 	read := reading{aggregate, e.Type, e.Version, troubleOf(err, known)}
 	if !known {
@@ -139,10 +140,29 @@ func (s *survey) add(e rea.Event) {
 	}
 	status, exists := s.statuses[e.Aggregate]
 	after := status
-	if err == nil && !retired {
+	switch {
+	case rea.BuiltIn(e.Type):
+		after = s.fact(e, fact, status)
+	case err == nil && !retired:
 		after = s.step(e, current, status, exists)
 	}
 	s.statuses[e.Aggregate] = after
+}
+
+// fact goes where one of REA's own events says, which no machine judges. A status that it tells and that is not stored, from
+// before there was a machine, is looked at like a stored one.
+func (s *survey) fact(e rea.Event, fact rea.NewEvent, status string) (after string) {
+	taken, err := s.rules.Take(e.Aggregate, fact, status, e.Seq-1, false)
+	if err != nil || !taken.Machine {
+		return ""
+	}
+	if e.Status != "" {
+		return e.Status
+	}
+	if after = taken.Status; after != "" && after != status && !slices.Contains(s.declared[e.Aggregate.Type], after) {
+		count(s.stored, strayStatus{e.Aggregate.Type, after}, e, nil)
+	}
+	return after
 }
 
 // step counts a step, and goes where the event leads, be it legal or not: as folding does.

@@ -45,6 +45,7 @@ type moment struct {
 	changes   []change
 	status    string // after it
 	retired   bool
+	illegal   bool   // one of REA's own, and no declared step leads from the status before to the one after
 	problem   string // why the catalog cannot read it
 	backwards bool   // its time is before that of the event before
 }
@@ -87,6 +88,9 @@ func (m moment) MarshalJSON() ([]byte, error) {
 	if m.retired {
 		b = append(b, `,"retired":true`...)
 	}
+	if m.illegal {
+		b = append(b, `,"illegal":true`...)
+	}
 	if m.problem != "" {
 		b = append(append(b, `,"problem":`...), marshal(m.problem)...)
 	}
@@ -104,6 +108,7 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 	var (
 		state  rea.Object
 		before time.Time
+		status string
 		exists bool
 		last   int64 // position
 		shown  int
@@ -121,6 +126,8 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 		}
 		m := moment{backwards: e.CreatedAt.Before(before)}
 		state = m.read(filter.Catalog, state, &e)
+		m.illegal = rea.BuiltIn(e.Type) && e.Type != "BaselineCreated" && !filter.Catalog.Leads(e.Aggregate.Type, status, m.status, e.Seq > 1)
+		status = m.status
 		before, exists = e.CreatedAt, true
 		if !matches(filter, &e) {
 			continue
@@ -207,6 +214,8 @@ func (m *moment) name() string {
 	switch {
 	case m.retired:
 		name += " (retired)"
+	case m.illegal:
+		name += " (illegal)"
 	case m.current != nil && m.current.Type != m.event.Type:
 		name += " = " + eventName(m.current)
 	case m.current != nil:

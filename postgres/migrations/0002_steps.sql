@@ -16,7 +16,7 @@ AS $$
 BEGIN
     RAISE EXCEPTION USING MESSAGE = detail ->> 'message', DETAIL = detail::text,
         ERRCODE = CASE refused WHEN 'conflict' THEN 'RE001' WHEN 'illegal_step' THEN 'RE002' WHEN 'key_reused' THEN 'RE003'
-                               WHEN 'bad_payload' THEN 'RE004' WHEN 'limit' THEN 'RE005' WHEN 'unknown_type' THEN 'RE006' END;
+                               WHEN 'bad_payload' THEN 'RE004' WHEN 'limit' THEN 'RE005' WHEN 'unknown_type' THEN 'RE006' WHEN 'no_baseline' THEN 'RE012' END;
 END
 $$;
 
@@ -31,7 +31,8 @@ SELECT rea.protect('rea.catalogs');
 
 -- Every append reads this table, and applying a catalog takes it ACCESS EXCLUSIVE and fills it anew by TRUNCATE: so a
 -- transaction keeps one machine to its end. The row with three empty names is always there: who does not see it has an
--- older snapshot than the catalog.
+-- older snapshot than the catalog. REA's own events stand under the empty type: the insert trigger finds them where it
+-- would find that row, and a type's own row comes before them.
 CREATE TABLE rea.steps (
     aggregate_type  text COLLATE "C" NOT NULL,
     event_type      text COLLATE "C" NOT NULL,       -- '': the row of the aggregate type itself
@@ -43,9 +44,19 @@ CREATE TABLE rea.steps (
     strict          boolean NOT NULL DEFAULT false,  -- of the type's row
     ordinal         int NOT NULL DEFAULT 0,          -- order of the declaration
     catalog_version int,                             -- null: the type has no machine
+    status_field    text COLLATE "C",                -- of the type's row: the field of the state that is the status
+    deletes         boolean NOT NULL DEFAULT false,  -- after the event the object's row may go from a guarded table
+    guarded         boolean NOT NULL DEFAULT false,  -- from none, of a guarded type: rea.take_step looks for a row of the table
     PRIMARY KEY (aggregate_type, event_type, from_status)
 );
-INSERT INTO rea.steps (aggregate_type, event_type, from_status) VALUES ('', '', '');
+CREATE FUNCTION rea.own_steps() RETURNS TABLE (event_type text, from_status text)
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_temp
+AS $$
+    SELECT '', '' UNION ALL
+    SELECT e, f FROM unnest('{BaselineCreated,DirectInsert,DirectUpdate,DirectDelete,Reverted}'::text[]) e, unnest('{none,any}'::text[]) f
+$$;
+INSERT INTO rea.steps (aggregate_type, event_type, from_status) SELECT '', o.event_type, o.from_status FROM rea.own_steps() o;
 COMMENT ON TABLE rea.steps IS 'the state machine: an event of a type is legal from these statuses, and leads to that one';
 
 -- A status as the present catalog calls it, where `version` gave it.
@@ -64,7 +75,28 @@ BEGIN
 END
 $$;
 
--- The status after the event with seq `last`: the stored one, or that to which the last event with a `to` leads.
+-- What a value of a row says as a status: nothing where it is empty, too long for one, or a word of the machine's own.
+CREATE FUNCTION rea.row_status(value text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN octet_length(value) BETWEEN 1 AND 200 AND value COLLATE "C" NOT IN ('none', 'any') THEN value END;
+
+-- The status that an event of REA's own says in its payload, in the field that the catalog calls the status; null: none.
+CREATE FUNCTION rea.said_status(event_type text, payload jsonb, seq bigint, field text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_temp
+AS $$
+DECLARE
+    part text := CASE event_type WHEN 'BaselineCreated' THEN 'row' WHEN 'DirectInsert' THEN 'new' WHEN 'DirectUpdate' THEN 'new' WHEN 'Reverted' THEN 'set' END;
+BEGIN
+    IF event_type = 'DirectUpdate' AND seq = 1 AND NOT coalesce(payload -> part ? field, false) THEN
+        part := 'old';   -- the whole row, where nothing was known of it
+    END IF;
+    RETURN CASE WHEN jsonb_typeof(payload -> part -> field) = 'string' THEN rea.row_status(payload -> part ->> field) END;
+END
+$$;
+
+-- The status after the event with seq `last`: the stored one, or that to which the last event with a `to` leads, or that
+-- a row had. Nothing before a whole row, or its end, tells anything.
 CREATE FUNCTION rea.present_status(aggregate_type text, aggregate_id text, last bigint) RETURNS text
     LANGUAGE plpgsql
     SET search_path = pg_temp
@@ -74,13 +106,17 @@ DECLARE
     status text;
     version int;
     target text;
+    field text := (SELECT k.status_field FROM rea.steps k
+                   WHERE k.aggregate_type = present_status.aggregate_type AND k.event_type = '' AND k.from_status = '');
 BEGIN
-    SELECT e.status, e.catalog_version, s.to_status INTO status, version, target
+    SELECT coalesce(e.status, rea.said_status(e.event_type, e.payload, e.seq, field)), coalesce(e.catalog_version, 0), s.to_status
+    INTO status, version, target
     FROM rea.events e
     LEFT JOIN LATERAL (SELECT x.to_status FROM rea.steps x
                        WHERE x.aggregate_type = e.aggregate_type AND x.event_type = e.event_type LIMIT 1) s ON true
     WHERE e.aggregate_type = present_status.aggregate_type AND e.aggregate_id = present_status.aggregate_id AND e.seq <= last
-      AND (e.status IS NOT NULL OR s.to_status IS NOT NULL)
+      AND (e.status IS NOT NULL OR s.to_status IS NOT NULL OR e.event_type IN ('BaselineCreated', 'DirectInsert', 'DirectDelete')
+           OR rea.said_status(e.event_type, e.payload, e.seq, field) IS NOT NULL)
     ORDER BY e.seq DESC LIMIT 1;
     IF status IS NULL THEN
         RETURN target;
@@ -103,7 +139,19 @@ DECLARE
     step rea.steps;
     away text := CASE WHEN last > 0 THEN 'any' ELSE 'none' END;
     legal text[];
+    found text;
 BEGIN
+    -- the row of a guarded type: is an object there that no event tells of?
+    IF last = 0 AND NOT rea.is_own(event_type)
+       AND EXISTS (SELECT FROM rea.steps s WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = '' AND s.from_status = 'none') THEN
+        found := rea.table_of_row(aggregate_type, aggregate_id);
+        IF found IS NOT NULL THEN
+            refused := 'no_baseline';
+            detail := rea.refusal(refused, format('its row is in %s already, and no event says what it was: rea baseline %1$s --type %s', found, left(aggregate_type, 60)),
+                                  aggregate_type, aggregate_id, jsonb_build_object('table', found));
+            RETURN;
+        END IF;
+    END IF;
     SELECT s.* INTO kind FROM rea.steps s
     WHERE s.aggregate_type = take_step.aggregate_type AND s.event_type = '' AND s.from_status = '';
     catalog_version := kind.catalog_version;
@@ -117,7 +165,10 @@ BEGIN
     ORDER BY s.from_status IN (coalesce(status, away), away) DESC, s.from_status DESC LIMIT 1;
     event_version := step.event_version;
     IF step.event_type IS NULL THEN
-        IF kind."strict" THEN   -- a word of plpgsql
+        IF rea.is_own(event_type) THEN
+            refused := 'limit';
+            detail := rea.own_name(aggregate_type, aggregate_id, event_type);
+        ELSIF kind."strict" THEN   -- a word of plpgsql
             refused := 'unknown_type';
             detail := rea.refusal(refused, format('the catalog does not know %s: declare it, and apply the catalog', left(event_type, 60)), aggregate_type, aggregate_id,
                                   jsonb_build_object('event_type', event_type));
@@ -142,6 +193,41 @@ BEGIN
             jsonb_build_object('event_type', event_type, 'status', status, 'seq', last, 'legal', legal)
             || CASE WHEN step.alias_of IS NOT NULL THEN jsonb_build_object('alias_of', step.alias_of)
                     WHEN step.from_status = '' THEN '{"retired": true}' ELSE '{}'::jsonb END);
+    END IF;
+END
+$$;
+
+-- What names of events nobody else may give.
+CREATE FUNCTION rea.is_own(event_type text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN is_own.event_type COLLATE "C" IN ('BaselineCreated', 'DirectInsert', 'DirectUpdate', 'DirectDelete', 'Reverted');
+
+-- The refusal of an event that has a name of REA's own ones.
+CREATE FUNCTION rea.own_name(aggregate_type text, aggregate_id text, event_type text) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN rea.refusal('limit', 'event_type ' || event_type || ' is a name of REA''s own events: choose another',
+                       aggregate_type, aggregate_id, jsonb_build_object('what', 'event_type', 'limit', 0));
+
+-- The status after an event of REA's own, which no machine judges: the one `given`, else what the row says, else the
+-- present one, as in rea.take_step.
+CREATE FUNCTION rea.take_fact(aggregate_type text, aggregate_id text, event_type text, payload jsonb, given text,
+    last bigint, stored text, version int, OUT status text, OUT catalog_version int)
+    LANGUAGE plpgsql
+    SET search_path = pg_temp
+    SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    field text;
+BEGIN
+    SELECT s.catalog_version, s.status_field INTO catalog_version, field FROM rea.steps s
+    WHERE s.aggregate_type = take_fact.aggregate_type AND s.event_type = '' AND s.from_status = '';
+    IF event_type = 'DirectDelete' THEN
+        RETURN;
+    END IF;
+    status := coalesce(rea.row_status(given), rea.said_status(event_type, payload, last + 1, field));
+    IF status IS NULL AND last > 0 AND catalog_version IS NOT NULL AND event_type IN ('DirectUpdate', 'Reverted') THEN
+        status := CASE WHEN version = catalog_version THEN stored ELSE rea.present_status(aggregate_type, aggregate_id, last) END;
     END IF;
 END
 $$;
@@ -196,8 +282,9 @@ DECLARE
     refused text;
     detail  jsonb;
 BEGIN
-    IF NEW.id IS NOT NULL OR NEW.xid IS NOT NULL OR NEW.db_user IS NOT NULL OR NEW.recorded_at IS NOT NULL THEN
-        RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status and catalog_version of an event are given by the archive'
+    IF NEW.id IS NOT NULL OR NEW.xid IS NOT NULL OR NEW.db_user IS NOT NULL OR NEW.recorded_at IS NOT NULL
+       OR (NEW.context_id IS NOT NULL AND NOT rea.is_own(NEW.event_type) AND NEW.aggregate_type <> 'rea.guard') THEN
+        RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
             USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
                   HINT = 'Leave these columns out of the INSERT.';
     END IF;
@@ -215,39 +302,55 @@ BEGIN
         END IF;
     END IF;
 
-    -- One probe: of the legal step where the catalog is the one that gave the present status, else of the type's row,
-    -- else of the row that is always there. What is not plain is take_step's.
-    away := CASE WHEN NEW.seq > 1 THEN 'any' ELSE 'none' END;
-    SELECT s.aggregate_type, s.event_type, s.to_status, CASE WHEN s.aggregate_type <> '' THEN s.catalog_version END, s.event_version
-    INTO kind, named, target, number, newest
-    FROM rea.steps s
-    WHERE s.aggregate_type IN ('', NEW.aggregate_type) AND s.event_type IN ('', NEW.event_type)
-      AND s.from_status IN ('', coalesce(present, away), away) AND (s.event_type = '') = (s.from_status = '')
-    ORDER BY s.aggregate_type DESC, s.event_type DESC LIMIT 1;
-    IF kind <> '' THEN
-        IF named <> '' AND (NEW.seq = 1 OR number IS NOT DISTINCT FROM version) THEN
-            target := coalesce(target, present);
-        ELSE
-            SELECT t.status, t.catalog_version, t.event_version, t.refused, t.detail INTO target, number, newest, refused, detail
-            FROM rea.take_step(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.seq - 1, present, version, NEW.correction) t;
-        END IF;
-    ELSIF kind IS NULL THEN
-        PERFORM rea.refuse_stale_catalog();
-    END IF;
-    IF NEW.context_id IS NOT NULL THEN   -- a fact that a guard observed
+    IF NEW.context_id IS NOT NULL THEN   -- a fact of a guard or a baseline, which no machine judges
+        PERFORM FROM rea.steps s WHERE s.aggregate_type = NEW.aggregate_type AND s.event_type = '' AND s.from_status = '';
         target := NEW.status;
-    ELSIF refused IS NOT NULL
-       OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
-       OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
-        PERFORM FROM rea.events e
-        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq;
-        IF NOT FOUND AND refused IS NOT NULL THEN
-            PERFORM rea.raise_refusal(refused, detail);
-        ELSIF NOT FOUND THEN
-            RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status and catalog_version of an event are given by the archive'
-                USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
-                      HINT = 'Leave these columns out of the INSERT.',
-                      DETAIL = format('The status is %s, by catalog %s.', coalesce(target, 'null'), coalesce(number::text, 'null'));
+        IF FOUND THEN
+            SELECT f.status, f.catalog_version INTO target, number
+            FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
+        END IF;
+    ELSE
+        -- One probe: of the legal step where the catalog is the one that gave the present status, else of the type's row,
+        -- else of one of REA's own events, else of the row that is always there. What is not plain is take_step's.
+        away := CASE WHEN NEW.seq > 1 THEN 'any' ELSE 'none' END;
+        SELECT s.aggregate_type, CASE WHEN s.guarded THEN '' ELSE s.event_type END, s.to_status, CASE WHEN s.aggregate_type <> '' THEN s.catalog_version END, s.event_version
+        INTO kind, named, target, number, newest
+        FROM rea.steps s
+        WHERE s.aggregate_type IN ('', NEW.aggregate_type) AND s.event_type IN ('', NEW.event_type)
+          AND s.from_status IN ('', coalesce(present, away), away) AND (s.event_type = '' OR s.from_status <> '')
+        ORDER BY s.aggregate_type DESC, s.event_type DESC LIMIT 1;
+        IF kind <> '' THEN
+            IF named <> '' AND (NEW.seq = 1 OR number IS NOT DISTINCT FROM version) THEN
+                target := CASE WHEN number IS NOT NULL THEN coalesce(target, present) END;
+            ELSE
+                SELECT t.status, t.catalog_version, t.event_version, t.refused, t.detail INTO target, number, newest, refused, detail
+                FROM rea.take_step(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.seq - 1, present, version, NEW.correction) t;
+            END IF;
+        ELSIF named IS DISTINCT FROM '' THEN
+            IF kind IS NULL THEN
+                PERFORM rea.refuse_stale_catalog();
+            END IF;
+            refused := 'limit';
+            detail := rea.own_name(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type);
+        END IF;
+        IF refused IS NOT NULL
+           OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
+           OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
+            IF refused = 'limit' AND NEW.created_at IS NOT NULL THEN   -- a fact of an import
+                SELECT f.status, f.catalog_version, f.status, NULL INTO target, number, NEW.status, refused
+                FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
+            END IF;
+            PERFORM FROM rea.events e
+            WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq;
+            IF NOT FOUND AND refused IS NOT NULL THEN
+                PERFORM rea.raise_refusal(refused, detail);
+            ELSIF NOT FOUND AND ((NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
+                                 OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number)) THEN
+                RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
+                    USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
+                          HINT = 'Leave these columns out of the INSERT.',
+                          DETAIL = format('The status is %s, by catalog %s.', coalesce(target, 'null'), coalesce(number::text, 'null'));
+            END IF;
         END IF;
     END IF;
     NEW.status := target;

@@ -22,7 +22,7 @@ COMMENT ON FUNCTION rea.set_context IS 'claims who acts and why, for the events 
 CREATE FUNCTION rea.element_ok(event jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(event) = 'object'
-                THEN jsonb_typeof(event -> 'event_type') = 'string' AND rea.name_ok(event ->> 'event_type')
+                THEN jsonb_typeof(event -> 'event_type') = 'string' AND rea.name_ok(event ->> 'event_type') AND NOT rea.is_own(event ->> 'event_type')
                      AND coalesce(event ->> 'event_version', '1') ~ '^[1-9][0-9]{0,8}$'
                      AND coalesce(jsonb_typeof(event -> 'event_version'), 'number') = 'number'
                      AND event - '{event_type,event_version,payload}'::text[] = '{}'
@@ -84,6 +84,9 @@ BEGIN
         IF NOT coalesce(rea.name_ok(event ->> 'event_type'), false) OR jsonb_typeof(event -> 'event_type') <> 'string' THEN
             RETURN rea.refusal('limit', format('event_type of events[%s] is not 1 to 200 bytes without control characters or spaces at the ends', i),
                                aggregate_type, aggregate_id, jsonb_build_object('what', 'event_type', 'limit', 200, 'path', format('events[%s]', i)));
+        END IF;
+        IF rea.is_own(event ->> 'event_type') THEN
+            RETURN rea.own_name(aggregate_type, aggregate_id, event ->> 'event_type') || jsonb_build_object('path', format('events[%s]', i));
         END IF;
         IF jsonb_typeof(event -> 'event_version') NOT IN ('number', 'null')
            OR NOT coalesce((event ->> 'event_version')::numeric BETWEEN 1 AND 2147483647, true)
@@ -202,7 +205,7 @@ BEGIN
         -- The steps, each from the one before. The insert trigger comes to the same: the event at `last` does not
         -- change, and rea.steps stays locked as it is.
         SELECT s.aggregate_type INTO kind FROM rea.steps s
-        WHERE s.aggregate_type IN ('', try_append.aggregate_type) AND s.event_type = '' AND s.from_status = ''
+        WHERE s.aggregate_type IN ('', try_append.aggregate_type) AND s.event_type = '' AND s.from_status IN ('', CASE WHEN last = 0 THEN 'none' ELSE '' END)
         ORDER BY s.aggregate_type DESC LIMIT 1;
         IF kind IS NULL THEN
             PERFORM rea.refuse_stale_catalog();
@@ -212,7 +215,7 @@ BEGIN
                 away := CASE WHEN last + i > 0 THEN 'any' ELSE 'none' END;
                 SELECT s.to_status, s.catalog_version, s.event_version INTO target, number, newest FROM rea.steps s
                 WHERE s.aggregate_type = try_append.aggregate_type AND s.event_type = name
-                  AND s.from_status IN (coalesce(present, away), away)
+                  AND s.from_status IN (coalesce(present, away), away) AND NOT s.guarded
                 LIMIT 1;
                 IF FOUND AND (last + i = 0 OR number IS NOT DISTINCT FROM version) THEN
                     present := coalesce(target, present);

@@ -115,3 +115,27 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.hand_over_views() FROM PUBLIC;
+
+-- What one of REA's own events says of a field of the row: a JSON null where it is not there any more, nothing where it stays.
+CREATE FUNCTION rea.row_value(event_type text, payload jsonb, seq bigint, field text) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE event_type
+        WHEN 'BaselineCreated' THEN coalesce(payload -> 'row' -> field, 'null')
+        WHEN 'DirectInsert' THEN coalesce(payload -> 'new' -> field, 'null')
+        WHEN 'DirectDelete' THEN 'null'
+        WHEN 'Reverted' THEN CASE WHEN payload -> 'unset' ? field THEN 'null' ELSE payload -> 'set' -> field END
+        ELSE CASE WHEN payload -> 'gone' ? field THEN 'null'
+                  ELSE coalesce(payload -> 'new' -> field, CASE WHEN seq = 1 THEN coalesce(payload -> 'old' -> field, 'null') END) END
+    END;
+
+-- Whether a column of a type takes a JSON value, or nothing.
+CREATE FUNCTION rea.column_takes(value jsonb, type text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN value IS NULL OR jsonb_typeof(value) = 'null' OR CASE type
+        WHEN 'numeric' THEN jsonb_typeof(value) = 'number'
+        WHEN 'boolean' THEN jsonb_typeof(value) = 'boolean'
+        WHEN 'bigint' THEN rea.is_bigint(value)
+        WHEN 'timestamptz' THEN rea.is_timestamptz(value)
+        WHEN 'date' THEN rea.is_date(value)
+        WHEN 'text' THEN jsonb_typeof(value) NOT IN ('object', 'array')
+        ELSE true END;

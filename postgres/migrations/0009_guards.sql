@@ -117,3 +117,30 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Tells rea.steps which types are guarded: from none, their rows lead every append to rea.take_step, which looks for a row of
+-- the table. It is called whenever rea.guards has changed, and after a catalog was applied. An append that reads the steps
+-- as they were before misses the refusal, and nothing else.
+CREATE FUNCTION rea.guards_changed() RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_temp
+AS $$
+    DELETE FROM rea.steps s
+    WHERE s.event_type = '' AND s.from_status = 'none' AND NOT EXISTS (SELECT FROM rea.guards g WHERE g.aggregate_type = s.aggregate_type);
+    UPDATE rea.steps s SET guarded = NOT s.guarded
+    WHERE s.from_status = 'none' AND s.event_type <> '' AND s.guarded <> EXISTS (SELECT FROM rea.guards g WHERE g.aggregate_type = s.aggregate_type);
+    INSERT INTO rea.steps (aggregate_type, event_type, from_status, ruled, guarded)
+    SELECT g.aggregate_type, '', 'none', false, true FROM rea.guards g
+    ON CONFLICT DO NOTHING;
+$$;
+
+-- The guarded table in which the aggregate's row is; null: no such row.
+CREATE FUNCTION rea.table_of_row(aggregate_type text, aggregate_id text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_temp
+AS $$
+BEGIN
+    RETURN (SELECT g.relation::text FROM rea.guards g
+            WHERE g.aggregate_type = table_of_row.aggregate_type AND rea.guard_row(table_of_row.aggregate_type, table_of_row.aggregate_id) IS NOT NULL);
+END
+$$;
