@@ -51,6 +51,10 @@ func (t ColumnType) text(value json.RawMessage) (text *string, ok bool) {
 	if isJSONNull(value) {
 		return nil, true
 	}
+	if t == Text && plainText(value) {
+		s := string(value[1 : len(value)-1])
+		return &s, true
+	}
 	value, err := NormalizeJSON(value, "value", 0) // somebody may have written it without REA
 	if err != nil {
 		return nil, false
@@ -88,6 +92,19 @@ func (t ColumnType) text(value json.RawMessage) (text *string, ok bool) {
 		return &s, err == nil && dayForm.MatchString(s) && day.Year() > 0
 	}
 	return &s, true
+}
+
+// plainText reports whether a value is a string that is spelt as it reads.
+func plainText(value json.RawMessage) bool {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+		return false
+	}
+	for _, c := range value[1 : len(value)-1] {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // Literal gives a JSON value as the text that a column of this type is filled with, as PostgreSQL spells it. ok is false

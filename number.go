@@ -38,14 +38,17 @@ func AddNumbers(a, b json.RawMessage) (json.RawMessage, error) {
 			return strconv.AppendInt(nil, x+y, 10), nil
 		}
 	}
-	x, scaleX, okX := unscaled(a)
-	y, scaleY, okY := unscaled(b)
-	if !okX || !okY {
-		return nil, errNoNumber // in no normal form
+	digits, scale, ok := sumSmall(a, b)
+	if !ok {
+		x, scaleX, okX := unscaled(a)
+		y, scaleY, okY := unscaled(b)
+		if !okX || !okY {
+			return nil, errNoNumber // in no normal form
+		}
+		scale = max(scaleX, scaleY)
+		x.Add(x.Mul(x, power(scale-scaleX)), y.Mul(y, power(scale-scaleY)))
+		digits = x.Text(10)
 	}
-	scale := max(scaleX, scaleY)
-	x.Add(x.Mul(x, power(scale-scaleX)), y.Mul(y, power(scale-scaleY)))
-	digits := x.Text(10)
 	sign := ""
 	if digits[0] == '-' {
 		sign, digits = "-", digits[1:]
@@ -57,6 +60,33 @@ func AddNumbers(a, b json.RawMessage) (json.RawMessage, error) {
 		digits = digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
 	}
 	return NormalizeJSON([]byte(sign+digits), "sum", 0) // a sum may be one digit too long
+}
+
+// sumSmall gives the sum as digits / 10^scale where 64 bits hold everything, which is so for most amounts.
+func sumSmall(a, b json.RawMessage) (digits string, scale int, ok bool) {
+	x, scaleX, okX := smallUnscaled(a)
+	y, scaleY, okY := smallUnscaled(b)
+	scale = max(scaleX, scaleY)
+	if !okX || !okY || len(a)+scale-scaleX > 18 || len(b)+scale-scaleY > 18 {
+		return "", 0, false
+	}
+	for ; scaleX < scale; scaleX++ {
+		x *= 10
+	}
+	for ; scaleY < scale; scaleY++ {
+		y *= 10
+	}
+	return strconv.FormatInt(x+y, 10), scale, true
+}
+
+func smallUnscaled(b json.RawMessage) (n int64, scale int, ok bool) {
+	if len(b) > 18 {
+		return 0, 0, false
+	}
+	var digits [18]byte
+	whole, fraction, _ := bytes.Cut(b, []byte("."))
+	n, err := strconv.ParseInt(string(append(append(digits[:0], whole...), fraction...)), 10, 64)
+	return n, len(fraction), err == nil
 }
 
 // unscaled gives a number as n / 10^scale.

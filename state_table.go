@@ -132,6 +132,11 @@ func (t *StateTable) change(row *StateRow, does *StateEvent, e Event) error {
 				return fmt.Errorf("rea: %s seq %d: %w", e.Aggregate, e.Seq, err)
 			}
 		}
+		if c.Kind == OpSet && c.Attribute == "@created_at" && t.Columns[c.Column].Type == Timestamptz && checkTime("", e.CreatedAt) == nil {
+			text := FormatTime(e.CreatedAt) // as it would come out below
+			values[c.Column] = &text
+			continue
+		}
 		value, changes, ok := c.of(values[c.Column], e, payload)
 		if !changes {
 			continue

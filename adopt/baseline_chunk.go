@@ -92,8 +92,15 @@ FROM ` + b.table.SQL() + ` t WHERE ` + b.between(after, upTo, args) + `
 ORDER BY ` + b.keys("") + ` FOR NO KEY UPDATE OF t`
 }
 
+// redacted is what stands for the value of a redacted column, as in the guard's events.
+const redacted = "(redacted)"
+
 func (b *Baseline) payload() string {
-	return "pg_catalog.jsonb_build_object('row', " + Object("t", b.columns) + ")"
+	row := Object("t", b.columns)
+	for _, name := range b.hidden {
+		row += " OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object(" + Literal(name) + ", '" + redacted + "'::pg_catalog.text)"
+	}
+	return "pg_catalog.jsonb_build_object('row', " + row + ")"
 }
 
 func (b *Baseline) statusSQL() string {

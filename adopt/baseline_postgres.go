@@ -18,8 +18,9 @@ type Baseline struct {
 	table   *Table
 	options BaselineOptions
 	guard   *Guarded
-	status  *int // of Columns; nil: none
-	columns []Column
+	status  *int     // of Columns; nil: none
+	columns []Column // whose values are kept
+	hidden  []string // redacted ones
 
 	rejects *rejects
 	result  BaselineResult
@@ -54,12 +55,18 @@ func NewBaseline(ctx context.Context, db *pgxpool.Pool, t *Table, o BaselineOpti
 		}
 	}
 	for i, c := range t.Columns {
-		if b.guard.Watches(c) && (len(o.Columns) == 0 || slices.Contains(o.Columns, c.Name) || slices.Contains(t.Key, i)) {
+		switch asked := len(o.Columns) == 0 || slices.Contains(o.Columns, c.Name) || slices.Contains(t.Key, i); {
+		case asked && b.guard.Watches(c):
 			b.columns = append(b.columns, c)
+		case asked && b.guard.redacts(c):
+			b.hidden = append(b.hidden, c.Name)
 		}
 	}
 	return b, nil
 }
+
+// Table is the table's name with its schema, for people.
+func (b *Baseline) Table() string { return b.table.String() }
 
 const beforeSQL = `
 SELECT b.aggregate_type, b.columns, b.condition, b.last_key, b.taken, b.skipped, b.refused, b.done,

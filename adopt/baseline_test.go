@@ -46,21 +46,21 @@ func tryBaseline(ctx context.Context, pool *pgxpool.Pool, table string, key []st
 func TestBaselineTakesEachRowOnce(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, ordersSQL, `INSERT INTO orders SELECT i, 'paid', i, now() FROM generate_series(1, 1000) i`)
-	o := adopt.BaselineOptions{Batch: 300, Version: "v9"}
+	o := adopt.BaselineOptions{Batch: 300, Version: "v9", Status: "status"}
 	if r := baseline(t, pool, "orders", nil, o); r.New != 1000 || r.Taken != 1000 || !r.Done || r.Refused != 0 {
 		t.Errorf("first run: %+v, want 1000 new", r)
 	}
 	if r := baseline(t, pool, "orders", nil, o); r.New != 0 || r.Skipped != 1000 {
 		t.Errorf("second run: %+v, want 0 new", r)
 	}
-	exec(t, pool, `INSERT INTO orders VALUES (0, 'new'), (5000, 'new')`)
+	run(t, pool, `INSERT INTO orders VALUES (0, 'new'), (5000, 'new')`)
 	if r := baseline(t, pool, "orders", nil, o); r.New != 2 || r.Skipped != 1000 {
 		t.Errorf("after two inserts: %+v, want 2 new", r)
 	}
 	const bad = `
 SELECT count(*) FROM rea.events e LEFT JOIN rea.contexts c USING (context_id)
 WHERE e.seq <> 1 OR e.event_type <> 'BaselineCreated' OR e.actor_id IS DISTINCT FROM 'baseline' OR e.metadata IS DISTINCT FROM '{"rea": "v9"}'
-   OR c.operation IS DISTINCT FROM 'BASELINE' OR c.xid <> e.xid OR c.table_name <> 'public.orders' OR c.login <> session_user
+   OR e.status IS NULL OR c.operation IS DISTINCT FROM 'BASELINE' OR c.xid <> e.xid OR c.table_name <> 'public.orders' OR c.login <> session_user
    OR e.payload -> 'row' ->> 'id' <> e.aggregate_id`
 	if n := query[int](t, pool, bad); n != 0 {
 		t.Errorf("%d events are not as they should be", n)
@@ -179,7 +179,7 @@ func TestBaselineOfAnyKey(t *testing.T) {
 		case "public.mood":
 			n = 3
 		}
-		exec(t, pool, "CREATE TABLE public."+table+" (k "+c.typ+" PRIMARY KEY)",
+		run(t, pool, "CREATE TABLE public."+table+" (k "+c.typ+" PRIMARY KEY)",
 			fmt.Sprintf("INSERT INTO %s SELECT %s FROM generate_series(1, %d) i", table, c.value, n))
 		if r := baseline(t, pool, table, nil, adopt.BaselineOptions{Batch: 3, Type: table}); r.New != int64(n) || r.Refused != 0 {
 			t.Errorf("a key of type %s: %+v, want %d new", c.typ, r, n)

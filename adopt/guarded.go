@@ -29,6 +29,8 @@ func (g *Guarded) Watches(c Column) bool {
 	return c.Name != SeqColumn && (g == nil || !slices.Contains(g.Ignored, c.Number) && !slices.Contains(g.Redacted, c.Number))
 }
 
+func (g *Guarded) redacts(c Column) bool { return g != nil && slices.Contains(g.Redacted, c.Number) }
+
 const guardedSQL = `
 SELECT g.aggregate_type, g.mode, g.key, g.status, g.ignored, g.redacted
 FROM rea.guards g WHERE g.relation = $1`

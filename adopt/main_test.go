@@ -2,6 +2,9 @@ package adopt_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -10,7 +13,16 @@ import (
 	"github.com/realtime-event-archive/rea/postgres"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m, pgtest.Migrated(fingerprint(), migrate)) }
+func TestMain(m *testing.M) {
+	if args := os.Getenv(killEnv); args != "" {
+		if err := takeUntilKilled(strings.Split(args, "\n")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	pgtest.Main(m, pgtest.Migrated(fingerprint(), migrate))
+}
 
 func fingerprint() string {
 	archive, err := postgres.New(nil, postgres.Config{})
@@ -32,16 +44,22 @@ func migrate(ctx context.Context, url string) error {
 // newPool is a pool on a database of the test's own, with an archive, after some statements.
 func newPool(t *testing.T, statements ...string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), pgtest.Database(t))
+	config, err := pgxpool.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 15
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	exec(t, pool, statements...)
+	run(t, pool, statements...)
 	return pool
 }
 
-func exec(t *testing.T, pool *pgxpool.Pool, statements ...string) {
+func run(t *testing.T, pool *pgxpool.Pool, statements ...string) {
 	t.Helper()
 	for _, s := range statements {
 		if _, err := pool.Exec(t.Context(), s); err != nil {

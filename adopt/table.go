@@ -97,7 +97,7 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 	t.Parted = kind == "p"
 	switch {
 	case !found:
-		return nil, fmt.Errorf("%w: there is no table %s: name it with its schema", rea.ErrNotFound, name)
+		return nil, &NoTableError{Table: name, Hint: ": name it with its schema"}
 	case kind != "r" && kind != "p":
 		return nil, fmt.Errorf("rea: %s is no table: only tables can be guarded", t)
 	case t.Schema == "rea" || t.Schema == "rea_views" || t.Schema == "pg_catalog" || t.Schema == "information_schema":
@@ -115,6 +115,17 @@ func Describe(ctx context.Context, db Queryer, name string, key []string) (*Tabl
 	}
 	return t, t.choose(ctx, db, key)
 }
+
+// NoTableError says that a table is not there. errors.Is finds rea.ErrNotFound in it.
+type NoTableError struct {
+	Table string
+	Hint  string // what to do
+}
+
+func (e *NoTableError) Error() string { return "rea: there is no table " + e.Table + e.Hint }
+
+// Is reports whether target is rea.ErrNotFound.
+func (e *NoTableError) Is(target error) bool { return target == rea.ErrNotFound }
 
 // choose sets Key.
 func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {

@@ -1,7 +1,7 @@
 // Command bench measures REA against what the same database does without it: each path against its limit, the
 // plainest statement that does the same work, in slices of one run that alternate between the two.
 //
-//	go run ./bench                  # everything, some seven minutes
+//	go run ./bench                  # everything, some ten minutes
 //	go run ./bench -short           # the same with short slices, less than a minute, and unsteady
 //	go run ./bench -only 'append'   # groups whose name matches
 //	go run ./bench -json            # one JSON object a line: the machine first, then each row
@@ -70,6 +70,7 @@ func (b *bench) groups() []group {
 		{"apply/postgres", b.applyPostgres},
 		{"apply/sqlite", b.applySQLite},
 		{"backlog", b.backlog},
+		{"baseline", b.baseline},
 		{"guard", b.guarded},
 		{"project", b.project},
 	}

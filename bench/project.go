@@ -94,7 +94,10 @@ func (b *bench) project(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	events := b.prefilled()
+	events := 1_000_000
+	if b.short {
+		events = b.prefilled()
+	}
 	if err = fill(ctx, d, events); err == nil {
 		_, err = d.filler.archive.CatchUp(ctx)
 	}

@@ -233,8 +233,12 @@ func (g *Guard) insert(ctx context.Context, tx pgx.Tx) error {
 	if c := g.column(s.Status); c != nil {
 		status = &c.Number
 	}
-	return tx.QueryRow(ctx, insertSQL, g.Table.OID, s.Type, string(s.Mode), g.numbers(g.keyNames()), status, g.numbers(s.Ignore), g.numbers(s.Redact),
+	err = tx.QueryRow(ctx, insertSQL, g.Table.OID, s.Type, string(s.Mode), g.numbers(g.keyNames()), status, g.numbers(s.Ignore), g.numbers(s.Redact),
 		s.SQL, s.RequireReason, s.Truncate, columns).Scan(&g.ID)
+	if err == nil {
+		_, err = tx.Exec(ctx, `SELECT rea.guards_changed()`)
+	}
+	return err
 }
 
 // facts are what the events about a guard say of it.

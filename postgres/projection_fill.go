@@ -31,8 +31,10 @@ func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside boo
 
 func (s *ownSession) places(ctx context.Context, query, doing string, args ...any) ([]rea.RowPlace, error) {
 	// A table without statistics would be scanned for every aggregate.
-	if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
-		return nil, mapError(doing, err)
+	if !s.follows {
+		if err := s.db.exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil {
+			return nil, mapError(doing, err)
+		}
 	}
 	var list []rea.RowPlace
 	var p rea.RowPlace
@@ -114,6 +116,18 @@ func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside
 		}
 	}
 	saved := 0
+	if t.Mode == "followed" { // nobody else adds rows, and who does is found: fewer are saved
+		var added []rea.StateRow
+		added, rows = split(rows)
+		err := s.copyRows(ctx, x, beside, added)
+		if sqlState(err) == "23505" {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, mapError(doing, err)
+		}
+		saved = len(added)
+	}
 	for len(rows) > 0 {
 		var list [][]any
 		for size := 0; len(list) < len(rows) && size < saveBytes; {

@@ -144,7 +144,7 @@ func TestPresentStatusesAreFoundByAFewPagesAnAggregate(t *testing.T) {
 		if statistics == "fresh" {
 			planDo(t, conn, `ANALYZE rea.events`)
 		}
-		plan, pages := explain(t, conn, true, presentSQL, "order", []string{"Opened"})
+		plan, pages := explain(t, conn, true, presentSQL, "order", []string{"Opened"}, "status")
 		if scanOfEvents.MatchString(plan) || !strings.Contains(plan, `"events_aggregate_seq_key"`) || pages > 20*aggregates {
 			t.Errorf("pages with %s statistics = %d for %d aggregates, want at most 20 each; plan = %s", statistics, pages, aggregates, plan)
 		}

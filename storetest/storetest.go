@@ -60,9 +60,10 @@ type clause struct {
 func Run(t *testing.T, d *Door) {
 	clauses := slices.Concat(immutable, sequence, transactions, refusals, retries, keys, order, following, times,
 		numbers, texts, sizes, names, imports, progress, moments, snapshots, answers, migrations, crashes, model, machines, machineModels, versions,
-		functions, functionsLent, functionSnapshots, followed, followedFailing, followedRebuilds, rebuildsFailing, followedDrops, followedShapes, builtIns, builtInModels, inline, inlineChanges, inlineStatuses, inlineBehind, inlineRaces, inlineModels)
+		functions, functionsLent, functionSnapshots, followed, followedFailing, followedRebuilds, rebuildsFailing, followedDrops, followedShapes, followedPages, builtIns, builtInModels,
+		inline, inlineChanges, inlineStatuses, inlineBehind, inlineRaces, inlineModels)
 	if d.Concurrent {
-		clauses = slices.Concat(clauses, sequenceRaces, orderRaces, followedRaces, functionRaces)
+		clauses = slices.Concat(clauses, sequenceRaces, orderRaces, followedRaces, followedPageRaces, functionRaces)
 	}
 	for _, c := range clauses {
 		t.Run(c.name, func(t *testing.T) {

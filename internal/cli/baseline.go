@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/realtime-event-archive/rea/adopt"
+	"github.com/realtime-event-archive/rea/sqlite"
 )
 
 // baselineFlags are those of `rea baseline`.
@@ -64,44 +65,36 @@ terminal; elsewhere --yes confirms (exit code 4 without).`,
 	cmd.Flags().StringVar(&f.rejects, "rejects", "", "file for rows that cannot be taken (TABLE.rejects.ndjson)")
 	cmd.Flags().IntVar(&f.batch, "batch", adopt.DefaultBatch, "rows a transaction")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.AddCommand(a.baselineCheckCommand())
 	return cmd
 }
 
-// baselines is a baseline in either store.
-type baselines interface {
+// baseline is one in either store.
+type baseline interface {
+	Table() string
 	Plan(ctx context.Context) (adopt.BaselinePlan, error)
 	Run(ctx context.Context) (adopt.BaselineResult, error)
 }
 
 func (a *app) baseline(ctx context.Context, table string, f baselineFlags) error {
-	archive, _, err := a.open(ctx, opening{role: "operator"})
-	if err != nil {
-		return err
-	}
-	defer archive.Close()
-	if _, err := archive.Autocommit().Head(ctx); err != nil { // says that the schema is not there
-		return err
-	}
 	bar := a.newBar("baseline")
 	defer bar.close()
 	rows := int64(0)
 	program, _ := buildVersion()
-	o := adopt.BaselineOptions{Type: f.kind, Status: f.status, Columns: f.columns, Where: f.where, Batch: f.batch, Version: program,
-		Rejects: a.env.path(f.rejects), Progress: func(p adopt.BaselineProgress) { bar.set(p.Rows(), rows, counted(p.Rows(), "row")) }}
-	described, err := adopt.Describe(ctx, a.pool, table, f.key)
+	b, close, err := a.openBaseline(ctx, table, f.key, adopt.BaselineOptions{
+		Type: f.kind, Status: f.status, Columns: f.columns, Where: f.where, Batch: f.batch, Version: program, Rejects: a.env.path(f.rejects),
+		Progress: func(p adopt.BaselineProgress) { bar.set(p.Rows(), rows, counted(p.Rows(), "row")) },
+	})
 	if err != nil {
 		return err
 	}
-	var b baselines
-	if b, err = adopt.NewBaseline(ctx, a.pool, described, o); err != nil {
-		return err
-	}
+	defer close()
 	plan, err := b.Plan(ctx)
 	if err != nil {
 		return err
 	}
 	rows = plan.Rows
-	a.sayBaselinePlan(described.String(), f, plan)
+	a.sayBaselinePlan(b.Table(), f, plan)
 	if err := a.confirm(ctx, f.yes, "take it", "taken"); err != nil {
 		return err
 	}
@@ -113,7 +106,39 @@ func (a *app) baseline(ctx context.Context, table string, f baselineFlags) error
 	if err != nil {
 		return err
 	}
-	return a.printBaseline(described.String(), f.rejects, result)
+	return a.printBaseline(b.Table(), f.rejects, result)
+}
+
+// openBaseline prepares the baseline of a table of the resolved database.
+func (a *app) openBaseline(ctx context.Context, table string, key []string, o adopt.BaselineOptions) (b baseline, close func(), err error) {
+	archive, d, err := a.open(ctx, opening{role: "operator"})
+	if err != nil {
+		return nil, nil, err
+	}
+	close = archive.Close
+	defer func() {
+		if err != nil {
+			close()
+		}
+	}()
+	if _, err := archive.Autocommit().Head(ctx); err != nil { // says that the schema is not there
+		return nil, nil, err
+	}
+	if d.postgres != "" {
+		t, err := adopt.Describe(ctx, a.pool, table, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err = adopt.NewBaseline(ctx, a.pool, t, o)
+		return b, close, err
+	}
+	file, err := sqlite.Open(ctx, a.env.path(d.path), sqlite.Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	close = func() { file.Close(); archive.Close() }
+	b, err = adopt.NewSQLiteBaseline(ctx, file, table, key, o)
+	return b, close, err
 }
 
 func (a *app) sayBaselinePlan(table string, f baselineFlags, plan adopt.BaselinePlan) {

@@ -102,7 +102,7 @@ docs/catalog.md has every key.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	cmd.AddCommand(a.catalogCheckCommand(), a.catalogApplyCommand(), a.catalogShowCommand(), a.catalogDiagramCommand())
+	cmd.AddCommand(a.catalogCheckCommand(), a.catalogApplyCommand(), a.catalogShowCommand(), a.catalogDiagramCommand(), a.catalogInferCommand())
 	return cmd
 }
 

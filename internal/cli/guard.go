@@ -22,7 +22,7 @@ no event stands for (--mode refuse). The application is not changed. docs/guard.
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	cmd.AddCommand(a.guardAddCommand(), a.guardStatusCommand(), a.guardRegenerateCommand(), a.guardBreakGlassCommand(), a.guardRemoveCommand())
+	cmd.AddCommand(a.guardAddCommand(), a.guardStatusCommand(), a.guardCheckCommand(), a.guardRegenerateCommand(), a.guardBreakGlassCommand(), a.guardRemoveCommand())
 	return cmd
 }
 

@@ -41,7 +41,7 @@ func (a *app) changing(cmd *cobra.Command, role, name string, change func(contex
 }
 
 func refusedInline(p projection) error {
-	return &refusedError{fmt.Sprintf("%s is inline: appends keep it, and nobody runs it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
+	return &refusedError{fmt.Sprintf("%s is inline: appends keep it; `rea projection check %[1]s` looks at it, `rea catalog apply` makes it anew once its version in the catalog is raised", safe(p.Name))}
 }
 
 func (a *app) projectionPauseCommand() *cobra.Command {

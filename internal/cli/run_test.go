@@ -52,6 +52,10 @@ func (sh *shell) value(sqliteQuery, postgresQuery string) (value int) {
 // exec runs a statement by hand, beside rea, with the tables' names of SQLite.
 func (sh *shell) exec(statement string) {
 	sh.t.Helper()
+	if strings.HasPrefix(statement, "CREATE ") {
+		sh.create(statement)
+		return
+	}
 	if sh.store.name == "sqlite" {
 		sh.value(statement+" RETURNING 1", "")
 		return

@@ -60,6 +60,33 @@ CREATE TABLE rea.baselines (
 );
 COMMENT ON TABLE rea.baselines IS 'how far `rea baseline` has come with each table';
 
+-- Tells rea.steps which types are guarded: from none, their rows lead every append to rea.take_step, which looks for a row of
+-- the table. It is called whenever rea.guards has changed, and after a catalog was applied. An append that reads the steps
+-- as they were before misses the refusal, and nothing else.
+CREATE FUNCTION rea.guards_changed() RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_temp
+AS $$
+    DELETE FROM rea.steps s
+    WHERE s.event_type = '' AND s.from_status = 'none' AND NOT EXISTS (SELECT FROM rea.guards g WHERE g.aggregate_type = s.aggregate_type);
+    UPDATE rea.steps s SET guarded = NOT s.guarded
+    WHERE s.from_status = 'none' AND s.event_type <> '' AND s.guarded <> EXISTS (SELECT FROM rea.guards g WHERE g.aggregate_type = s.aggregate_type);
+    INSERT INTO rea.steps (aggregate_type, event_type, from_status, ruled, guarded)
+    SELECT g.aggregate_type, '', 'none', false, true FROM rea.guards g
+    ON CONFLICT DO NOTHING;
+$$;
+
+-- The guarded table in which the aggregate's row is; null: no such row.
+CREATE FUNCTION rea.table_of_row(aggregate_type text, aggregate_id text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_temp
+AS $$
+BEGIN
+    RETURN (SELECT g.relation::text FROM rea.guards g
+            WHERE g.aggregate_type = table_of_row.aggregate_type AND rea.guard_row(table_of_row.aggregate_type, table_of_row.aggregate_id) IS NOT NULL);
+END
+$$;
+
 -- Begins the baseline of a table, or goes on with one that asked for the same.
 CREATE FUNCTION rea.begin_baseline(relation regclass, aggregate_type text, key smallint[], status smallint, columns smallint[], condition text) RETURNS void
     LANGUAGE sql SECURITY DEFINER
@@ -97,8 +124,8 @@ BEGIN
         RAISE EXCEPTION 'rea: another process moves the baseline of %', relation USING ERRCODE = '40001';
     END IF;
 
-    INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, payload, actor_id, metadata, context_id)
-    SELECT kind, r.aggregate_id, 1, 'BaselineCreated', r.payload, 'baseline', take_baseline.metadata, context
+    INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, payload, status, actor_id, metadata, context_id)
+    SELECT kind, r.aggregate_id, 1, 'BaselineCreated', r.payload, r.status, 'baseline', take_baseline.metadata, context
     FROM unnest(aggregate_ids, payloads, statuses) WITH ORDINALITY r(aggregate_id, payload, status, n)
     WHERE (SELECT e.seq FROM rea.events e
            WHERE e.aggregate_type = kind AND e.aggregate_id = r.aggregate_id AND e.seq = 1) IS NULL   -- no join: one look by index a row
@@ -109,38 +136,8 @@ BEGIN
                                refused = b.refused + coalesce(take_baseline.refused, 0)
     WHERE b.relation = take_baseline.relation;
     IF taken > 0 THEN
-        INSERT INTO rea.contexts (context_id, xid, login, role, program, address, pid, table_name, operation, rows, depth)
-        SELECT context, pg_current_xact_id(), session_user, CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END,
-               current_setting('application_name'), host(inet_client_addr()), pg_backend_pid(),
-               (SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation),
-               'BASELINE', taken, 1;
+        PERFORM rea.observe(context, n.nspname, c.relname, 'BASELINE', taken, 'off')
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     END IF;
-END
-$$;
-
--- Tells rea.steps which types are guarded: from none, their rows lead every append to rea.take_step, which looks for a row of
--- the table. It is called whenever rea.guards has changed, and after a catalog was applied. An append that reads the steps
--- as they were before misses the refusal, and nothing else.
-CREATE FUNCTION rea.guards_changed() RETURNS void
-    LANGUAGE sql
-    SET search_path = pg_temp
-AS $$
-    DELETE FROM rea.steps s
-    WHERE s.event_type = '' AND s.from_status = 'none' AND NOT EXISTS (SELECT FROM rea.guards g WHERE g.aggregate_type = s.aggregate_type);
-    UPDATE rea.steps s SET guarded = NOT s.guarded
-    WHERE s.from_status = 'none' AND s.event_type <> '' AND s.guarded <> EXISTS (SELECT FROM rea.guards g WHERE g.aggregate_type = s.aggregate_type);
-    INSERT INTO rea.steps (aggregate_type, event_type, from_status, ruled, guarded)
-    SELECT g.aggregate_type, '', 'none', false, true FROM rea.guards g
-    ON CONFLICT DO NOTHING;
-$$;
-
--- The guarded table in which the aggregate's row is; null: no such row.
-CREATE FUNCTION rea.table_of_row(aggregate_type text, aggregate_id text) RETURNS text
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_temp
-AS $$
-BEGIN
-    RETURN (SELECT g.relation::text FROM rea.guards g
-            WHERE g.aggregate_type = table_of_row.aggregate_type AND rea.guard_row(table_of_row.aggregate_type, table_of_row.aggregate_id) IS NOT NULL);
 END
 $$;

@@ -15,6 +15,10 @@ CREATE TABLE rea_contexts (
 CREATE TABLE rea_baselines (
     table_name     TEXT PRIMARY KEY,
     aggregate_type TEXT NOT NULL,
+    key            TEXT NOT NULL,  -- JSON: the columns that make the aggregate's id
+    status         TEXT,           -- the column that is the status; null: none
+    columns        TEXT,           -- JSON: those that were asked for; null: all
+    condition      TEXT,           -- SQL that chooses rows; null: all
     last_key       TEXT,           -- JSON: the values of the key up to which rows were looked at; null: none
     taken          INTEGER NOT NULL DEFAULT 0,
     skipped        INTEGER NOT NULL DEFAULT 0,
