@@ -53,6 +53,19 @@ UPDATE orders o SET status = 'both', rea_seq = (SELECT max(seq) FROM rea.events 
 	w.want("1 both 3, 2 both 2, 3 placed 1", `SELECT string_agg(id || ' ' || status || ' ' || rea_seq, ', ' ORDER BY id) FROM orders`)
 }
 
+func TestADeletePassesForAnEventThatIsDeclaredToDelete(t *testing.T) {
+	t.Parallel()
+	w, s := refusingWorld(t)
+	w.do(`INSERT INTO rea.steps (aggregate_type, event_type, from_status, ruled, deletes) VALUES ('order', 'Purged', 'any', false, true)`)
+	s.refused("RE011", `DELETE FROM orders WHERE id = 1`)
+	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'NoteAdded')`)
+	s.refused("RE011", `DELETE FROM orders WHERE id = 1`)
+	s.do(`ROLLBACK; BEGIN; SELECT * FROM rea.append('order', '1', 'Purged'); DELETE FROM orders WHERE id = 1`)
+	s.refused("RE011", `INSERT INTO orders VALUES (1, 'back', 1, NULL, 2)`)
+	s.do(`ROLLBACK; BEGIN; SELECT * FROM rea.append('order', '1', 'Purged'); DELETE FROM orders WHERE id = 1; COMMIT`)
+	w.want("1", `SELECT count(*) FROM orders`)
+}
+
 func TestNoSettingAndNoFakeSeqPasses(t *testing.T) {
 	t.Parallel()
 	w, s := refusingWorld(t)
