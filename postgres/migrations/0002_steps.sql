@@ -304,7 +304,7 @@ BEGIN
 
     IF NEW.context_id IS NOT NULL THEN   -- a fact of a guard or a baseline, which no machine judges
         PERFORM FROM rea.steps s WHERE s.aggregate_type = NEW.aggregate_type AND s.event_type = '' AND s.from_status = '';
-        target := NEW.status;
+        target := CASE WHEN NEW.event_type <> 'DirectDelete' THEN rea.row_status(NEW.status) END;
         IF FOUND THEN
             SELECT f.status, f.catalog_version INTO target, number
             FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
