@@ -25,7 +25,13 @@ CREATE TABLE shop.captured (LIKE shop.plain INCLUDING ALL);
 CREATE TABLE shop.refusing (LIKE shop.plain INCLUDING ALL);
 INSERT INTO shop.plain SELECT n, n %% 977, 'placed', n * 1.01, 'EUR', 'note ' || n, now(), now(), 0 FROM generate_series(1, %d) n;
 INSERT INTO shop.captured SELECT * FROM shop.plain;
-INSERT INTO shop.refusing SELECT * FROM shop.plain`
+INSERT INTO shop.refusing SELECT * FROM shop.plain;
+UPDATE shop.refusing SET rea_seq = 1`
+
+// refusingBaseline lets the program append to the objects that the rows are.
+const refusingBaseline = `
+INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, context_id)
+SELECT 'refusing', r.id::text, 'BaselineCreated', jsonb_build_object('row', to_jsonb(r) - 'rea_seq'), 1 FROM shop.refusing r`
 
 // guarded measures what a guard costs: an UPDATE of one column of 100,000 rows, and UPDATEs of one row each, against the same on a table that
 // nobody guards. The archive is empty and vacuumed when it begins. What a refused row needs, an event of its own, another connection appends,
@@ -46,6 +52,9 @@ func (b *bench) guarded(ctx context.Context) error {
 		if _, err := guard.Add(ctx, d.filler.Pool, "shop."+table, guard.Settings{Type: table, Status: "status", Mode: mode}, guard.By{}); err != nil {
 			return err
 		}
+	}
+	if _, err := d.filler.Exec(ctx, refusingBaseline); err != nil {
+		return err
 	}
 	if err := b.guardedBulk(ctx, d); err != nil {
 		return err

@@ -1,13 +1,20 @@
 package guard_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/guard"
+	"github.com/realtime-event-archive/rea/internal/pgtest"
+	"github.com/realtime-event-archive/rea/postgres"
 )
 
 func (w world) regenerate(table string, want int64) {
@@ -199,4 +206,58 @@ func TestAGuardWaitsForATableInUseAndSaysSo(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+func TestUninstallTakesGuardsOffTheirTables(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`UPDATE orders SET status = 'a'`)
+	archive, err := postgres.Open(t.Context(), w.url, postgres.Config{Config: rea.Config{Logger: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	stored, err := archive.Autocommit().Count(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := archive.Uninstall(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	w.do(`UPDATE orders SET status = 'b'; TRUNCATE orders`)
+	w.want("0", `SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'rea_guard%'`)
+}
+
+func TestAGuardSurvivesDumpAndRestore(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`ALTER TABLE orders DROP note; ALTER TABLE orders ADD city text DEFAULT 'Paris'; UPDATE orders SET city = 'Rome' WHERE id = 1`)
+	w.regenerate("orders", 0)
+	bin, err := pgtest.Binaries("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dump, err := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), w.url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := world{t: t, url: pgtest.Empty(t)}
+	restore := exec.CommandContext(t.Context(), filepath.Join(bin, "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", copied.url)
+	restore.Stdin = bytes.NewReader(dump)
+	if out, err := restore.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	copied = copied.session()
+	copied.want("1Update", kinds)
+	copied.do(`UPDATE orders SET city = 'Oslo', status = 'paid'`)
+	copied.want("1Update 1Update 2Update", kinds)
+	if got := copied.problems(); !strings.Contains(got, "restored") {
+		t.Errorf("problems = %s", got)
+	}
+	copied.regenerate("orders", 0)
+	if got := copied.problems(); got != "" {
+		t.Errorf("problems = %s", got)
+	}
+	copied.do(`UPDATE orders SET city = 'Bern' WHERE id = 1; TRUNCATE orders`)
+	copied.want("1Update 1Update 2Update 1Update 1Delete 2Delete", kinds)
 }

@@ -130,7 +130,7 @@ func (g *Guard) count(operation string) (bound, exact string) {
 	same := g.same("rea_o", "rea_n")
 	bound = fmt.Sprintf(`expected := (SELECT count(*) FROM rea_new);
         plainly := rea_guard.expected = (SELECT count(*) FROM rea_old rea_o FULL JOIN rea_new rea_n ON %s);`, same)
-	return bound, fmt.Sprintf("expected := (SELECT count(*) FROM rea_old rea_o JOIN rea_new rea_n ON %s WHERE %s);", same, differ(g.recorded(), "rea_o", "rea_n"))
+	return bound, fmt.Sprintf("expected := (SELECT count(*) FILTER (WHERE %[2]s) FROM rea_old rea_o FULL JOIN rea_new rea_n ON %[1]s);", same, differ(g.recorded(), "rea_o", "rea_n"))
 }
 
 // events is the query for type, id, event type, payload, status and context of the events of a statement.
@@ -158,7 +158,8 @@ func (g *Guard) events(operation string) string {
 }
 
 // updates pairs the old rows with the new ones. Each column is compared once: OFFSET 0 keeps the planner from writing the comparison
-// into each place that uses it.
+// into each place that uses it. All rows have another one here, and yet the join is a full one: that is no nested loop, whatever number of
+// rows the plan, which stays, was made for.
 func (g *Guard) updates() string {
 	var fields, flags []string
 	for i, c := range g.recorded() {
@@ -174,7 +175,7 @@ func (g *Guard) updates() string {
                 ELSE %[3]s END, 'new', %[4]s) AS payload
         FROM (SELECT %[5]s AS id, %[6]s AS status,
                 %[7]s
-            FROM rea_old rea_o JOIN rea_new rea_n ON %[8]s OFFSET 0) rea_x
+            FROM rea_old rea_o FULL JOIN rea_new rea_n ON %[8]s OFFSET 0) rea_x
         WHERE %[9]s OFFSET 0`,
 		adopt.Literal(g.Settings.Type), g.whole("o"), g.delta("o"), g.delta("n"), g.Table.ID("rea_n"), g.status("rea_n"),
 		strings.Join(fields, ",\n                "), g.same("rea_o", "rea_n"), strings.Join(flags, " OR "))

@@ -9,6 +9,10 @@ import (
 	"github.com/realtime-event-archive/rea/guard"
 )
 
+// baseline is the first event of each order, as `rea baseline` stores it.
+const baseline = `INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, status, context_id)
+SELECT 'order', o.id::text, 'BaselineCreated', jsonb_build_object('row', to_jsonb(o) - 'rea_seq'), o.status, 1 FROM orders o`
+
 // refusingWorld has a guard that refuses, and a session of a writer who is nobody else.
 func refusingWorld(t *testing.T) (w, writer world) {
 	t.Helper()
@@ -17,6 +21,7 @@ func refusingWorld(t *testing.T) (w, writer world) {
 	name := w.login()
 	w.do(`GRANT ALL ON orders TO ` + name + `; GRANT rea_writer TO ` + name)
 	w.add("orders", guard.Settings{Type: "order", Status: "status", Mode: guard.Refuse, AddColumn: true})
+	w.do(baseline)
 	writer = w.session()
 	writer.do(`SET SESSION AUTHORIZATION ` + name)
 	return w, writer
@@ -35,17 +40,30 @@ func TestAWriteThatNoEventStandsForIsRefused(t *testing.T) {
 	s.refused("RE011", `TRUNCATE orders`)
 	s.refused("RE011", `UPDATE orders SET id = 9 WHERE id = 1`)
 	s.do(`UPDATE orders SET status = status`)
-	w.want("0", `SELECT count(*) FROM rea.events WHERE aggregate_type = 'order'`)
+	w.want("2", `SELECT count(*) FROM rea.events WHERE aggregate_type = 'order'`)
 }
 
 func TestAppendThenUpdatePasses(t *testing.T) {
 	t.Parallel()
 	w, s := refusingWorld(t)
-	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'Paid'); UPDATE orders SET status = 'paid', rea_seq = 1 WHERE id = 1; COMMIT`)
+	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'Paid'); UPDATE orders SET status = 'paid', rea_seq = 2 WHERE id = 1; COMMIT`)
 	s.do(`BEGIN; SELECT * FROM rea.append('order', '3', 'Placed'); SAVEPOINT a; INSERT INTO orders VALUES (3, 'placed', 1, NULL, 1); COMMIT`)
 	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'A'); SELECT * FROM rea.append('order', '2', 'B');
 UPDATE orders o SET status = 'both', rea_seq = (SELECT max(seq) FROM rea.events e WHERE e.aggregate_type = 'order' AND e.aggregate_id = o.id::text) WHERE id < 3; COMMIT`)
-	w.want("1 both 2, 2 both 1, 3 placed 1", `SELECT string_agg(id || ' ' || status || ' ' || rea_seq, ', ' ORDER BY id) FROM orders`)
+	w.want("1 both 3, 2 both 2, 3 placed 1", `SELECT string_agg(id || ' ' || status || ' ' || rea_seq, ', ' ORDER BY id) FROM orders`)
+}
+
+func TestADeletePassesForAnEventThatIsDeclaredToDelete(t *testing.T) {
+	t.Parallel()
+	w, s := refusingWorld(t)
+	w.do(`INSERT INTO rea.steps (aggregate_type, event_type, from_status, ruled, deletes) VALUES ('order', 'Purged', 'any', false, true)`)
+	s.refused("RE011", `DELETE FROM orders WHERE id = 1`)
+	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'NoteAdded')`)
+	s.refused("RE011", `DELETE FROM orders WHERE id = 1`)
+	s.do(`ROLLBACK; BEGIN; SELECT * FROM rea.append('order', '1', 'Purged'); DELETE FROM orders WHERE id = 1`)
+	s.refused("RE011", `INSERT INTO orders VALUES (1, 'back', 1, NULL, 2)`)
+	s.do(`ROLLBACK; BEGIN; SELECT * FROM rea.append('order', '1', 'Purged'); DELETE FROM orders WHERE id = 1; COMMIT`)
+	w.want("1", `SELECT count(*) FROM orders`)
 }
 
 func TestNoSettingAndNoFakeSeqPasses(t *testing.T) {
@@ -65,12 +83,12 @@ func TestNoSettingAndNoFakeSeqPasses(t *testing.T) {
 	s.refused("42501", `CREATE TEMP TABLE mine (LIKE public.orders); CREATE TRIGGER t AFTER INSERT ON mine REFERENCING NEW TABLE AS rea_new FOR EACH STATEMENT EXECUTE FUNCTION rea.guard_1_insert()`)
 	s.refused("RE011", `UPDATE public.orders SET rea_seq = 99`)
 	s.do(`SELECT * FROM rea.append('order', '1', 'Paid')`)
-	s.refused("RE011", `UPDATE public.orders SET status = 'paid', rea_seq = 1 WHERE id = 1`) // another transaction's event
+	s.refused("RE011", `UPDATE public.orders SET status = 'paid', rea_seq = 2 WHERE id = 1`) // another transaction's event
 	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'Paid')`)
-	s.refused("RE011", `UPDATE public.orders SET status = 'paid', rea_seq = 3 WHERE id = 1`)
+	s.refused("RE011", `UPDATE public.orders SET status = 'paid', rea_seq = 4 WHERE id = 1`)
 	s.do(`ROLLBACK; BEGIN; SELECT * FROM rea.append('order', '1', 'A'); SELECT * FROM rea.append('order', '1', 'B')`)
-	s.refused("RE011", `UPDATE public.orders SET status = 'paid', rea_seq = 2 WHERE id = 1`) // not the last
-	s.do(`ROLLBACK; BEGIN; SELECT * FROM rea.append('order', '1', 'A'); UPDATE public.orders SET status = 'a', rea_seq = 2 WHERE id = 1`)
+	s.refused("RE011", `UPDATE public.orders SET status = 'paid', rea_seq = 3 WHERE id = 1`) // not the last
+	s.do(`ROLLBACK; BEGIN; SELECT * FROM rea.append('order', '1', 'A'); UPDATE public.orders SET status = 'a', rea_seq = 3 WHERE id = 1`)
 	s.refused("RE011", `UPDATE public.orders SET status = 'b' WHERE id = 1`) // a second change for one event
 	s.do(`ROLLBACK`)
 	w.want("0", `SELECT count(*) FROM orders WHERE status <> 'placed' OR rea_seq IS NOT NULL`)
@@ -81,7 +99,7 @@ func TestAMemberOfTheOwnerMayWriteForAnybodysEvent(t *testing.T) {
 	w, s := refusingWorld(t)
 	s.do(`SELECT * FROM rea.append('order', '1', 'Paid')`)
 	w.refused("RE011", `UPDATE orders SET status = 'paid' WHERE id = 1`)
-	w.do(`UPDATE orders SET status = 'paid', rea_seq = 1 WHERE id = 1`)
+	w.do(`UPDATE orders SET status = 'paid', rea_seq = 2 WHERE id = 1`)
 }
 
 func TestABrokenGlassCapturesAndIsRecorded(t *testing.T) {
@@ -103,7 +121,7 @@ func TestABrokenGlassCapturesAndIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.refused("RE011", `UPDATE orders SET status = 'x'`)
-	w.events("order", `1 1 DirectUpdate {"new": {"status": "paid"}, "old": {"id": 1, "note": null, "amount": 1, "status": "placed"}} paid`)
+	w.want(`{"new": {"status": "paid"}, "old": {"status": "placed"}}`, `SELECT payload FROM rea.events WHERE aggregate_type = 'order' ORDER BY id DESC LIMIT 1`)
 	w.want("GuardAdded GlassBroken:42:incident 7 GlassMended:42", `SELECT string_agg(concat_ws(':', event_type, actor_id, reason), ' ' ORDER BY seq) FROM rea.events WHERE aggregate_type = 'rea.guard' AND aggregate_id = 'public.orders'`)
 	w.want("true", `SELECT bool_and(c.login = current_user) FROM rea.events e JOIN rea.contexts c USING (context_id) WHERE e.aggregate_type = 'rea.guard'`)
 }
@@ -114,7 +132,7 @@ func TestAGuardThatRefusesKnowsItsRowsAfterColumnsChange(t *testing.T) {
 	w.do(`ALTER TABLE orders RENAME status TO state; ALTER TABLE orders ADD extra int; ALTER TABLE orders DROP amount; ALTER TABLE orders RENAME id TO nr`)
 	s.refused("RE011", `UPDATE orders SET extra = 1`)
 	s.refused("RE011", `INSERT INTO orders VALUES (7, 'x')`)
-	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'Paid'); UPDATE orders SET state = 'paid', rea_seq = 1 WHERE nr = 1; COMMIT`)
+	s.do(`BEGIN; SELECT * FROM rea.append('order', '1', 'Paid'); UPDATE orders SET state = 'paid', rea_seq = 2 WHERE nr = 1; COMMIT`)
 	s.do(`UPDATE orders SET state = state`)
 }
 

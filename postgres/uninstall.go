@@ -50,6 +50,9 @@ func (s *store) Uninstall(ctx context.Context, events int64) error {
 		if stored != events {
 			return &rea.NotConfirmedError{Events: stored, Given: events}
 		}
+		if err := s.removeGuards(ctx, tx); err != nil {
+			return err
+		}
 		if err := refuseDependents(ctx, tx); err != nil {
 			return err
 		}
@@ -80,6 +83,28 @@ func (s *store) Uninstall(ctx context.Context, events int64) error {
 	}
 	s.schema.Store(nil)
 	return mapError("uninstall", err)
+}
+
+// removeGuards takes the triggers of guards off the application's tables, and tells which.
+func (s *store) removeGuards(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT g.guard_id, g.relation::text FROM rea.guards g ORDER BY g.guard_id`)
+	if err != nil {
+		return err
+	}
+	guards, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+		ID    int
+		Table string
+	}])
+	if err != nil {
+		return err
+	}
+	for _, g := range guards {
+		if _, err := tx.Exec(ctx, `SELECT rea.remove_guard($1)`, g.ID); err != nil {
+			return fmt.Errorf("remove the guard of %s, which takes its owner: %w", g.Table, err)
+		}
+		s.logger().WarnContext(ctx, "rea: a table is guarded no more", "table", g.Table)
+	}
+	return nil
 }
 
 func refuseDependents(ctx context.Context, tx pgx.Tx) error {

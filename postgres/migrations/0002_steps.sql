@@ -283,7 +283,7 @@ DECLARE
     detail  jsonb;
 BEGIN
     IF NEW.id IS NOT NULL OR NEW.xid IS NOT NULL OR NEW.db_user IS NOT NULL OR NEW.recorded_at IS NOT NULL
-       OR (NEW.context_id IS NOT NULL AND NOT rea.is_own(NEW.event_type) AND NEW.aggregate_type <> 'rea.guard') THEN   -- whose life is told with contexts too
+       OR (NEW.context_id IS NOT NULL AND NOT rea.is_own(NEW.event_type) AND NEW.aggregate_type <> 'rea.guard') THEN
         RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
             USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
                   HINT = 'Leave these columns out of the INSERT.';

@@ -296,9 +296,7 @@ REVOKE EXECUTE ON FUNCTION rea.guard_row(text, text) FROM PUBLIC;
 CREATE FUNCTION rea.deleting_types(aggregate_type text) RETURNS text[]
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
-    RETURN '{DirectDelete}'::text[] || ARRAY(
-        SELECT e.event #>> '{}' FROM (SELECT c.text FROM rea.catalogs c ORDER BY c.number DESC LIMIT 1) c,
-               jsonb_path_query(c.text::jsonb, '$[*] ? (@.type == $type).events[*] ? (@.deletes == true).event', jsonb_build_object('type', aggregate_type)) e(event));
+    RETURN '{DirectDelete}'::text[] || ARRAY(SELECT DISTINCT s.event_type FROM rea.steps s WHERE s.aggregate_type = deleting_types.aggregate_type AND s.deletes);
 
 -- A write of rows that no event stands for.
 CREATE FUNCTION rea.refuse_guarded(relation oid, operation text, rows bigint, ids text[], aggregate_type text) RETURNS void

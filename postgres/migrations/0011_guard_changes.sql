@@ -27,6 +27,7 @@ DECLARE
     part regclass;
     f regprocedure;
 BEGIN
+    PERFORM rea.guards_changed();
     FOR f IN SELECT p.oid::regprocedure FROM pg_proc p
              WHERE p.pronamespace = 'rea'::regnamespace AND p.proname ~ ('^guard_' || guard || '_[a-z]+$') AND pg_get_userbyid(p.proowner) <> keeper LOOP
         EXECUTE format('ALTER FUNCTION %s OWNER TO %I', f, keeper);
