@@ -47,6 +47,7 @@ func (a *Archive) Run(ctx context.Context, names ...string) error {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { r.number(ctx) })
+	group.Go(func() { r.snapshots(ctx) })
 	for _, f := range r.followers {
 		group.Go(func() { f.run(ctx) })
 	}

@@ -38,8 +38,13 @@ func (s Snapshot) digest() string {
 
 // Snapshot stores a snapshot of an aggregate's committed state, where its type's SnapshotEvery events, or more, have
 // come since the one that is there, or where that one is of no use. It reports whether it did. Nobody needs
-// to call it: Load does the same in passing, unless it is in a user's transaction.
+// to call it: Load does the same in passing, unless it is in a user's transaction, and so does Run.
 func (a *Archive) Snapshot(ctx context.Context, aggregate Ref) (stored bool, err error) {
+	return a.snapshot(ctx, aggregate, true)
+}
+
+// snapshot leaves one that is of no use to this program's folds alone, unless replace.
+func (a *Archive) snapshot(ctx context.Context, aggregate Ref, replace bool) (stored bool, err error) {
 	t := a.config.Catalog.snapshots(aggregate.Type)
 	if t == nil {
 		return false, nil
@@ -49,6 +54,9 @@ func (a *Archive) Snapshot(ctx context.Context, aggregate Ref) (stored bool, err
 	read, err := tx.resume(ctx, aggregate, At{}, f)
 	if err != nil {
 		return false, err
+	}
+	if read.useless != "" && !replace {
+		return false, nil
 	}
 	if s, ok := read.snapshot(t, f); ok && (read.useless != "" || read.due(t)) {
 		err = a.save(ctx, keeping{s, read.useless})

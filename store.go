@@ -58,6 +58,9 @@ type Session interface {
 	// ImportProgress gives what is recorded under the hash of a file, zero where nothing is. In a transaction of
 	// REA's other imports of that file then wait until it ends.
 	ImportProgress(ctx context.Context, source string) (ImportProgress, error)
+	// Milestones lists the aggregates of which an event at a position above after, up to to, has a seq that is a multiple of what
+	// every gives for the aggregate's type.
+	Milestones(ctx context.Context, after, to int64, every map[string]int) ([]Ref, error)
 	// Transaction gives the transaction that the session is in; nil: every call is one of its own.
 	Transaction() Transaction
 	// Offsets lists what is recorded of projections, by name.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -70,4 +71,22 @@ func (s *store) SaveSnapshot(ctx context.Context, snapshot rea.Snapshot, over st
 	_, err := s.pool.Exec(ctx, saveSnapshotSQL, snapshot.Aggregate.Type, snapshot.Aggregate.ID, snapshot.Seq, snapshot.EventID,
 		snapshot.Fingerprint, snapshot.Digest, string(snapshot.State), optional(over))
 	return mapError("save a snapshot of "+snapshot.Aggregate.String(), err)
+}
+
+// milestonesSQL goes by feed_pkey and events_pkey.
+const milestonesSQL = `
+SELECT DISTINCT e.aggregate_type, e.aggregate_id
+FROM (SELECT f.event_id FROM rea.feed f WHERE f.position > $1 AND f.position <= $2 ORDER BY f.position) p
+JOIN rea.events e ON e.id = p.event_id
+JOIN (SELECT t.key, t.value::bigint AS every FROM jsonb_each_text($3::jsonb) t) t ON t.key = e.aggregate_type AND e.seq % t.every = 0`
+
+func (s *session) Milestones(ctx context.Context, after, to int64, every map[string]int) (list []rea.Ref, err error) {
+	text, err := json.Marshal(every)
+	if err != nil {
+		return nil, err
+	}
+	var aggregate rea.Ref
+	err = each(ctx, s.db, func() error { list = append(list, aggregate); return nil }, []any{&aggregate.Type, &aggregate.ID},
+		milestonesSQL, after, to, string(text))
+	return list, mapError("look for snapshots that are due", err)
 }

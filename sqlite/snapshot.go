@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/realtime-event-archive/rea"
 )
@@ -71,4 +72,21 @@ func (s *store) SaveSnapshot(ctx context.Context, snapshot rea.Snapshot, over st
 		return s.mapError(doing, err)
 	}
 	return s.mapError(doing, s.writer.commit(ctx))
+}
+
+func (s *session) Milestones(ctx context.Context, after, to int64, every map[string]int) (list []rea.Ref, err error) {
+	text, err := json.Marshal(every)
+	if err != nil {
+		return nil, err
+	}
+	var aggregate rea.Ref
+	err = each(ctx, s.db, func() error { list = append(list, aggregate); return nil }, []any{&aggregate.Type, &aggregate.ID}, `
+SELECT DISTINCT e.aggregate_type, e.aggregate_id
+FROM rea_events e JOIN json_each(?3) t ON t.key = e.aggregate_type AND e.seq % t.value = 0
+WHERE e.id > ?1 AND e.id <= ?2`, after, to, string(text))
+	return list, s.store.mapError("look for snapshots that are due", err)
+}
+
+func (a *autocommit) Milestones(ctx context.Context, after, to int64, every map[string]int) ([]rea.Ref, error) {
+	return a.reading().Milestones(ctx, after, to, every)
 }
