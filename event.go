@@ -42,6 +42,7 @@ type Event struct {
 	Metadata       json.RawMessage
 	XID            string    // transaction that wrote it; a label
 	DBUser         string    // observed login; "" on SQLite
+	ContextID      int64     // what was observed about the statement that a guard or a baseline recorded (Tx.Contexts); 0: nothing more
 	CreatedAt      time.Time // UTC, microseconds; for people, never an order
 	RecordedAt     time.Time // zero: CreatedAt is the recording time
 }
@@ -127,6 +128,7 @@ type eventJSON struct {
 	DBUser         *string         `json:"db_user"`
 	CreatedAt      string          `json:"created_at"`
 	RecordedAt     *string         `json:"recorded_at"`
+	ContextID      *int64          `json:"context_id"`
 }
 
 // MarshalJSON writes e with the names of the table's columns (the contract of `rea log --json` and /api).
@@ -139,6 +141,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		ActorID: optional(e.Actor), Reason: optional(e.Reason), CorrelationID: optional(e.Correlation),
 		IdempotencyKey: optional(e.Key), KeyEvents: optional(e.KeyEvents), Metadata: e.Metadata,
 		XID: optional(e.XID), DBUser: optional(e.DBUser), CreatedAt: FormatTime(e.CreatedAt),
+		ContextID: optional(e.ContextID),
 	}
 	if !e.RecordedAt.IsZero() {
 		j.RecordedAt = optional(FormatTime(e.RecordedAt))

@@ -20,6 +20,7 @@ type Filter struct {
 	Reason      string // found anywhere in the reason
 	Correlation string
 	XID         string
+	Context     int64     // id of a context; 0: any, and none
 	Since       time.Time // created_at not before; zero: no bound
 	Until       time.Time // created_at before; zero: no bound
 	After       int64     // position above this one
@@ -51,8 +52,8 @@ func (f Filter) check() error {
 			return &LimitError{What: "filter time", Problem: "is outside the years 1 to 9999"}
 		}
 	}
-	if f.After < 0 || f.Limit < 0 {
-		return &LimitError{What: "filter after and limit", Problem: "count from 0"}
+	if f.After < 0 || f.Limit < 0 || f.Context < 0 {
+		return &LimitError{What: "filter after, limit and context", Problem: "count from 0"}
 	}
 	return nil
 }

@@ -49,6 +49,8 @@ type Session interface {
 	// Page looks at the events with a position above after, by position, at most limit and about MaxPageBytes of
 	// payload, and gives those that match. last is the position up to which it has looked (after, at the head).
 	Page(ctx context.Context, filter Filter, after int64, limit int) (events []Event, last int64, err error)
+	// Contexts gives the contexts with these ids, by id.
+	Contexts(ctx context.Context, ids []int64) ([]Context, error)
 	// Head is the position of the last numbered event; 0: none.
 	Head(ctx context.Context) (int64, error)
 	// Count is the number of stored events, numbered or not.
@@ -80,7 +82,7 @@ type Stretch struct {
 	Aggregate Ref
 	After     int64 // seqs above this one, in order
 	Limit     int   // at most so many, and about MaxPageBytes of payload
-	Folding   bool  // Position, XID, DBUser and RecordedAt are left out
+	Folding   bool  // Position, XID, DBUser, ContextID and RecordedAt are left out
 }
 
 // OwnSession is a transaction that REA began and therefore ends.

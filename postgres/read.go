@@ -71,6 +71,7 @@ const filterSQL = `  AND ($5::text IS NULL OR starts_with(e.aggregate_type, $5))
   AND ($6::text IS NULL OR e.event_type = $6 OR e.event_type = ANY (ARRAY(SELECT jsonb_array_elements_text($14::jsonb)))) AND ($7::text IS NULL OR starts_with(e.event_type, $7))
   AND ($8::text IS NULL OR e.actor_id = $8) AND ($9::text IS NULL OR strpos(e.reason, $9) > 0)
   AND ($10::text IS NULL OR e.correlation_id = $10) AND ($11::text IS NULL OR e.xid::text = $11)
+  AND ($15::bigint IS NULL OR e.context_id = $15)
   AND ($12::timestamptz IS NULL OR e.created_at >= $12) AND ($13::timestamptz IS NULL OR e.created_at < $13)`
 
 // The page of the feed first (feed_pkey), then its events (events_pkey): the other way round the planner may
@@ -101,6 +102,16 @@ WHERE e.aggregate_type = $3 AND e.aggregate_id = $4 AND f.position > $1
 ORDER BY e.seq
 LIMIT $2`
 
+// Through events_context: the events of one statement, whose positions rise with their ids.
+const contextPageSQL = `
+SELECT` + eventColumns + `
+FROM rea.events e JOIN rea.feed f ON f.event_id = e.id
+WHERE e.context_id = $15 AND f.position > $1
+  AND ($3::text IS NULL OR e.aggregate_type = $3) AND ($4::text IS NULL OR e.aggregate_id = $4)
+` + filterSQL + `
+ORDER BY e.id
+LIMIT $2`
+
 func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {
 	const doing = "read by position"
 	if !f.Selective() {
@@ -110,10 +121,17 @@ func (s *session) Page(ctx context.Context, f rea.Filter, after int64, limit int
 	args := []any{
 		after, limit, optional(f.Type), optional(f.ID), optional(f.TypePrefix), optional(f.Event), optional(f.EventPrefix),
 		optional(f.Actor), optional(f.Reason), optional(f.Correlation), optional(f.XID), optionalTime(f.Since), optionalTime(f.Until),
-		names(f.Aliases()),
+		names(f.Aliases()), optionalID(f.Context),
 	}
-	if f.Type != "" && f.ID != "" {
-		page, _, err := s.events(ctx, doing, aggregatePageSQL, args...)
+	few := ""
+	switch {
+	case f.Type != "" && f.ID != "":
+		few = aggregatePageSQL
+	case f.Context != 0:
+		few = contextPageSQL
+	}
+	if few != "" {
+		page, _, err := s.events(ctx, doing, few, args...)
 		return page, lastPosition(page, after), err
 	}
 	// The end first: what is numbered in between is then looked at again, never passed over.
@@ -162,6 +180,13 @@ func (s *session) Count(ctx context.Context) (int64, error) {
 
 func (s *session) one(ctx context.Context, dest any, sql string, args ...any) error {
 	return each(ctx, s.db, func() error { return nil }, []any{dest}, sql, args...)
+}
+
+func optionalID(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
 }
 
 func optionalTime(t time.Time) *time.Time {

@@ -18,14 +18,14 @@ const foldColumns = `
        e.actor_id, e.reason, e.correlation_id, e.idempotency_key, e.key_events, e.metadata`
 
 // eventColumns are all of an event, of rea.events e and rea.feed f.
-const eventColumns = foldColumns + `, e.aggregate_type, e.aggregate_id, f.position, e.xid::text, e.db_user, e.recorded_at`
+const eventColumns = foldColumns + `, e.aggregate_type, e.aggregate_id, f.position, e.xid::text, e.db_user, e.recorded_at, e.context_id`
 
 // event scans rows of eventColumns, or of foldColumns, one after the other.
 type event struct {
 	rea.Event
 	payload, metadata                       []byte
 	status, actor, reason, correlation, key *string
-	position                                *int64
+	position, context                       *int64
 	catalog, keyEvents                      *int
 	recorded                                *time.Time
 
@@ -45,7 +45,7 @@ func (e *event) foldDest() []any {
 }
 
 func (e *event) dest() []any {
-	return append(e.foldDest(), &e.Aggregate.Type, &e.Aggregate.ID, &e.position, &e.XID, &e.DBUser, &e.recorded)
+	return append(e.foldDest(), &e.Aggregate.Type, &e.Aggregate.ID, &e.position, &e.XID, &e.DBUser, &e.recorded, &e.context)
 }
 
 // scan puts the event of the present row into v. Through pgx it is read without reflection, which halves the time.
@@ -72,6 +72,7 @@ func (e *event) value() rea.Event {
 	v.Payload, v.Metadata = e.payload, e.metadata
 	v.Status, v.Actor, v.Reason, v.Correlation, v.Key = given(e.status), given(e.actor), given(e.reason), given(e.correlation), given(e.key)
 	v.CatalogVersion, v.KeyEvents, v.Position = given(e.catalog), given(e.keyEvents), given(e.position)
+	v.ContextID = given(e.context)
 	v.CreatedAt, v.RecordedAt = v.CreatedAt.UTC(), given(e.recorded).UTC()
 	e.payload, e.metadata = nil, nil
 	return v
@@ -92,7 +93,7 @@ const foldWidth = 15
 var columnTypes = []uint32{
 	pgtype.Int8OID, pgtype.Int8OID, pgtype.TextOID, pgtype.Int4OID, pgtype.JSONBOID, pgtype.TimestamptzOID, pgtype.TextOID, pgtype.Int4OID, pgtype.BoolOID,
 	pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int4OID, pgtype.JSONBOID,
-	pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID, pgtype.TextOID, pgtype.TimestamptzOID,
+	pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID, pgtype.TextOID, pgtype.TimestamptzOID, pgtype.Int8OID,
 }
 
 // formats reports whether columns of these types come as read reads them: texts as text, everything else in binary. It is so unless
@@ -126,6 +127,7 @@ func (e *event) read(raw [][]byte, v *rea.Event) bool {
 		v.Aggregate = rea.Ref{Type: e.name(raw[15]), ID: string(raw[16])}
 		v.Position, v.XID, v.DBUser = e.int8(raw[17]), string(raw[18]), e.name(raw[19])
 		ok = ok && (raw[20] == nil || e.time(&v.RecordedAt, raw[20]))
+		v.ContextID = e.int8(raw[21])
 	case foldWidth + 2:
 		e.tag, e.state = text(raw[15]), text(raw[16])
 	}

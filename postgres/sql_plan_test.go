@@ -96,7 +96,7 @@ func TestHotQueriesGoThroughTheirIndexes(t *testing.T) {
 	planDo(t, conn, `SELECT rea.feed_pass(100000)`)
 	planDo(t, conn, `INSERT INTO rea.snapshots (aggregate_type, aggregate_id, seq, event_id, fingerprint, digest, state)
 	      SELECT e.aggregate_type, e.aggregate_id, e.seq, e.id, 'f', 'd', repeat('x', 500) FROM rea.events e WHERE e.seq = 90`)
-	page := []any{int64(500), 100, (*string)(nil), (*string)(nil), optional("or"), nil, nil, nil, nil, nil, nil, nil, nil, "[]"}
+	page := []any{int64(500), 100, (*string)(nil), (*string)(nil), optional("or"), nil, nil, nil, nil, nil, nil, nil, nil, "[]", nil}
 	one := append([]any{int64(500), 100, optional("order"), optional("7")}, page[4:]...)
 	for name, c := range map[string]struct {
 		sql     string
@@ -110,6 +110,7 @@ func TestHotQueriesGoThroughTheirIndexes(t *testing.T) {
 		"a page":                     {unfilteredPageSQL, []any{int64(500), 100}, []string{"feed_pkey", "events_pkey"}, 1500},
 		"a filtered page":            {pageSQL, page, []string{"feed_pkey", "events_pkey"}, 1500},
 		"the end of a page":          {pageEndSQL, []any{int64(500), 100}, []string{"feed_pkey"}, 300},
+		"a page of a context":        {contextPageSQL, append(append([]any{}, page[:14]...), int64(7)), []string{"events_context"}, 300},
 		"a page of an aggregate":     {aggregatePageSQL, one, []string{"events_aggregate_seq_key"}, 1500},
 	} {
 		for _, statistics := range []string{"stale", "fresh"} {

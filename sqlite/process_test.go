@@ -211,7 +211,7 @@ func migrateTo(t *testing.T, path string, version int) {
 		t.Fatal(err)
 	}
 	db := rawDB(t, archive, "")
-	for _, text := range []string{"DROP TABLE rea_contexts", "DROP TABLE rea_baselines", "DELETE FROM rea_schema_migrations WHERE version = 7"} {
+	for _, text := range []string{"DROP INDEX rea_events_context", "DROP VIEW rea_history", "DROP TABLE rea_contexts", "DROP TABLE rea_baselines", "DELETE FROM rea_schema_migrations WHERE version = 7"} {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}

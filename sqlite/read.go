@@ -15,7 +15,7 @@ const foldColumns = `
 SELECT id, seq, event_type, event_version, payload, created_at, coalesce(status, ''), coalesce(catalog_version, 0), correction,
        coalesce(actor_id, ''), coalesce(reason, ''), coalesce(correlation_id, ''), coalesce(idempotency_key, ''), coalesce(key_events, 0), metadata`
 
-const columns = foldColumns + `, aggregate_type, aggregate_id, coalesce(xid, ''), coalesce(db_user, ''), coalesce(recorded_at, '')
+const columns = foldColumns + `, aggregate_type, aggregate_id, coalesce(xid, ''), coalesce(db_user, ''), coalesce(recorded_at, ''), coalesce(context_id, 0)
 FROM rea_events`
 
 // row scans one row of columns, or of foldColumns.
@@ -37,7 +37,7 @@ func (r *row) foldDest() []any {
 }
 
 func (r *row) dest() []any {
-	return append(r.foldDest(), &r.Aggregate.Type, &r.Aggregate.ID, &r.XID, &r.DBUser, &r.recorded)
+	return append(r.foldDest(), &r.Aggregate.Type, &r.Aggregate.ID, &r.XID, &r.DBUser, &r.recorded, &r.ContextID)
 }
 
 // value gives the event that was scanned, and its position.
@@ -120,7 +120,8 @@ const matches = `
   AND (?11 = '' OR correlation_id = ?11)
   AND (?12 = '' OR xid = ?12)
   AND (?13 IS NULL OR created_at >= ?13)
-  AND (?14 IS NULL OR created_at < ?14)`
+  AND (?14 IS NULL OR created_at < ?14)
+  AND (?16 = 0 OR context_id = ?16)`
 
 // pageSQL looks at a stretch of positions.
 const pageSQL = columns + `
@@ -134,24 +135,34 @@ WHERE aggregate_type = ?4 AND aggregate_id = ?5 AND +id > ?1 AND +id <= ?2` + ma
 ORDER BY seq
 LIMIT ?3`
 
+// pageOfContextSQL reads what one statement wrote through rea_events_context.
+const pageOfContextSQL = columns + `
+WHERE context_id = ?16 AND +id > ?1 AND +id <= ?2` + matches + `
+ORDER BY id
+LIMIT ?3`
+
 func (s *session) Page(ctx context.Context, filter rea.Filter, after int64, limit int) ([]rea.Event, int64, error) {
 	last, err := s.Head(ctx) // ids have no holes, and what stands up to here stays as it is
 	if err != nil || last <= after {
 		return nil, after, err
 	}
-	query, oneAggregate := pageSQL, filter.Type != "" && filter.ID != ""
-	if oneAggregate {
+	query, few := pageSQL, true
+	switch {
+	case filter.Type != "" && filter.ID != "":
 		query = pageOfSQL
-	} else if last-after > int64(limit) {
-		last = after + int64(limit)
+	case filter.Context != 0:
+		query = pageOfContextSQL
+	default:
+		few = false
+		last = min(last, after+int64(limit))
 	}
 	aliases, _ := json.Marshal(filter.Aliases()) // texts always marshal
 	events, cut, err := s.events(ctx, query, after, last, int64(limit), filter.Type, filter.ID, filter.TypePrefix, filter.Event, filter.EventPrefix,
-		filter.Actor, filter.Reason, filter.Correlation, filter.XID, bound(filter.Since), bound(filter.Until), string(aliases))
+		filter.Actor, filter.Reason, filter.Correlation, filter.XID, bound(filter.Since), bound(filter.Until), string(aliases), filter.Context)
 	if err != nil {
 		return nil, after, err
 	}
-	if cut || oneAggregate && len(events) == limit {
+	if cut || few && len(events) == limit {
 		last = events[len(events)-1].ID
 	}
 	return events, last, nil

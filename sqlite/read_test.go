@@ -31,7 +31,7 @@ func TestPlans(t *testing.T) {
 		headSQL:        "SEARCH rea_events",
 		presentSQL:     "USING COVERING INDEX sqlite_autoindex_rea_events_1 (aggregate_type=? AND aggregate_id>?)",
 	} {
-		args := []any{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "[]"}
+		args := []any{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "[]", "16"}
 		var plan strings.Builder
 		var id, parent, unused int
 		var step string

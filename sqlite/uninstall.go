@@ -103,7 +103,7 @@ FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f
 WHERE m.type = 'table'
 ORDER BY 1`
 
-var ourTable = regexp.MustCompile(`(?i)\brea_(events|imports|snapshots|history|said|telling|catalogs|steps|renames|projections|rebuilds|projection_offsets|schema_migrations)\b|\brea_views_`)
+var ourTable = regexp.MustCompile(`(?i)\brea_(events|contexts|baselines|imports|snapshots|history|said|telling|catalogs|steps|renames|projections|rebuilds|projection_offsets|schema_migrations)\b|\brea_views_`)
 
 // refuseDependents: SQLite would drop triggers on our tables with them, and leave views and keys that fail on use.
 func (s *store) refuseDependents(ctx context.Context) error {

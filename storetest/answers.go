@@ -30,11 +30,11 @@ var answers = []clause{
 			`{"position":1,"id":?,"aggregate_type":"order","aggregate_id":"1","seq":1,"event_type":"OrderPlaced","event_version":1,` +
 				`"payload":{"note":"<b>","total":1.50},"status":null,"catalog_version":null,"correction":false,"actor_id":"42",` +
 				`"reason":"<why> & 'how'","correlation_id":"c","idempotency_key":"k","key_events":2,"metadata":{"ip":"::1"},"xid":?,"db_user":?,` +
-				`"created_at":?,"recorded_at":null}`,
+				`"created_at":?,"recorded_at":null,"context_id":null}`,
 			`{"position":2,"id":?,"aggregate_type":"order","aggregate_id":"1","seq":2,"event_type":"NoteAdded","event_version":1,` +
 				`"payload":{},"status":null,"catalog_version":null,"correction":false,"actor_id":"42",` +
 				`"reason":"<why> & 'how'","correlation_id":"c","idempotency_key":null,"key_events":null,"metadata":{"ip":"::1"},"xid":?,"db_user":?,` +
-				`"created_at":?,"recorded_at":null}`,
+				`"created_at":?,"recorded_at":null,"context_id":null}`,
 		})
 	}},
 	{"P17 refusals read the same on every store", func(t *testing.T, d *Door) {

@@ -59,7 +59,7 @@ type clause struct {
 // Run checks every promise through one door.
 func Run(t *testing.T, d *Door) {
 	clauses := slices.Concat(immutable, sequence, transactions, refusals, retries, keys, order, following, times,
-		numbers, texts, sizes, names, imports, progress, moments, snapshots, answers, migrations, crashes, model, machines, machineModels, versions,
+		numbers, texts, sizes, names, imports, progress, moments, contexts, snapshots, answers, migrations, crashes, model, machines, machineModels, versions,
 		functions, functionsLent, functionSnapshots, followed, followedFailing, followedRebuilds, rebuildsFailing, followedDrops, followedShapes, followedPages, builtIns, builtInModels,
 		inline, inlineChanges, inlineStatuses, inlineBehind, inlineRaces, inlineModels)
 	if d.Concurrent {

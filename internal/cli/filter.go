@@ -56,6 +56,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.f.Reason, "reason", "", "text that the reason contains")
 	flags.StringVar(&f.f.Correlation, "correlation", "", "correlation id")
 	flags.StringVar(&f.f.XID, "xid", "", "transaction that wrote it")
+	flags.Int64Var(&f.f.Context, "context", 0, "context: the statement that a guard or a baseline recorded")
 	flags.StringVar(&f.since, "since", "", "time of the event not before, such as 2024-06-01T12:00:00Z or 2024-06-01 (UTC)")
 	flags.StringVar(&f.until, "until", "", "time of the event before")
 	flags.Var(&f.after, "after", "position above this one")
@@ -72,6 +73,9 @@ func (f *filterFlags) filter(cmd *cobra.Command) (filter rea.Filter, err error) 
 	filter = f.f
 	if filter.After = f.after.n; filter.Limit < 0 {
 		return filter, usagef("--limit is not negative: 0 means all")
+	}
+	if cmd.Flags().Changed("context") && filter.Context < 1 {
+		return filter, usagef("--context counts from 1")
 	}
 	if filter.Since, err = parseMoment("--since", f.since); err != nil {
 		return filter, err
@@ -107,7 +111,7 @@ func parseMoment(flag, text string) (time.Time, error) {
 func matches(f rea.Filter, e *rea.Event) bool {
 	return (f.Event == "" || f.Event == e.Type || slices.Contains(f.Aliases(), e.Type)) && strings.HasPrefix(e.Type, f.EventPrefix) &&
 		(f.Actor == "" || f.Actor == e.Actor) && strings.Contains(e.Reason, f.Reason) &&
-		(f.Correlation == "" || f.Correlation == e.Correlation) && (f.XID == "" || f.XID == e.XID) &&
+		(f.Correlation == "" || f.Correlation == e.Correlation) && (f.XID == "" || f.XID == e.XID) && (f.Context == 0 || f.Context == e.ContextID) &&
 		(f.Since.IsZero() || !e.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until)) &&
 		(f.After == 0 || e.Position == 0 || e.Position > f.After)
 }

@@ -19,7 +19,7 @@ const (
 // follow shows the archive by position and goes on until ctx ends, which is no error. A database that is lost
 // on the way is tried again, from the last event that was shown.
 func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filter, f logFlags) error {
-	out := a.newEventWriter(true)
+	out := a.newEventWriter(archive, true)
 	if f.after.head || f.last > 0 {
 		head, err := a.catchUp(ctx, archive)
 		if err != nil {
@@ -41,7 +41,7 @@ func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filte
 				lost = err
 				break
 			}
-			if wrong = out.add(&e); wrong != nil {
+			if wrong = out.add(ctx, e); wrong != nil {
 				break
 			}
 			filter.After, delay = e.Position, firstDelay
@@ -53,9 +53,9 @@ func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filte
 		case wrong != nil:
 			return wrong
 		case ctx.Err() != nil, lost == nil, limited && filter.Limit == 0:
-			return out.close()
+			return out.close(context.WithoutCancel(ctx))
 		case !passing(lost):
-			return errors.Join(lost, out.close())
+			return errors.Join(lost, out.close(context.WithoutCancel(ctx)))
 		}
 		if time.Since(began) > delay {
 			delay = firstDelay
@@ -65,7 +65,7 @@ func (a *app) follow(ctx context.Context, archive *rea.Archive, filter rea.Filte
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return out.close()
+			return out.close(context.WithoutCancel(ctx))
 		case <-timer.C:
 		}
 		delay = min(2*delay, lastDelay)

@@ -24,8 +24,8 @@ type grid struct {
 	stream  bool // each row at once, in columns of the given widths
 	width   int  // of the terminal; 0: none, or not known
 
-	rows [][]string
-	laid bool // columns have their final widths, and the heads are written
+	rows [][]string // of one cell: a line of its own
+	laid bool       // columns have their final widths, and the heads are written
 }
 
 // gridRows is how many rows are kept before they are written.
@@ -47,6 +47,9 @@ func (g *grid) add(texts ...string) error {
 	}
 	return nil
 }
+
+// note adds a line of its own below the row that was added last.
+func (g *grid) note(line string) error { return g.add(line) }
 
 // flush writes the rows that are kept, under their heads if they are the first ones. No rows, no heads.
 func (g *grid) flush() error {
@@ -84,6 +87,9 @@ func (g *grid) lay() {
 		used := !c.optional
 		c.width = cells.StringWidth(c.head)
 		for _, row := range g.rows {
+			if len(row) == 1 {
+				continue
+			}
 			used = used || row[i] != ""
 			c.width = max(c.width, cells.StringWidth(row[i]))
 		}
@@ -98,6 +104,12 @@ const leastLast = 12
 
 // line makes a line; cells that are too wide push the rest. On a terminal the last cell ends with the line.
 func (g *grid) line(texts []string) string {
+	if len(texts) == 1 {
+		if g.width > 0 {
+			return cells.Truncate(texts[0], max(g.width, leastLast), "…")
+		}
+		return texts[0]
+	}
 	var b strings.Builder
 	last, at := len(g.columns)-1, 0 // at: where the last cell begins
 	for g.columns[last].width == 0 {

@@ -44,6 +44,10 @@ Conditions must all hold, and match byte by byte; no character has a meaning of 
 --follow goes on with what commits later, until Ctrl-C; with --after head only that. It
 prints every event at least once; to go on later, give the last position to --after.
 
+ACTOR and REASON are what the writer claimed. LOGIN and XID are what the database observed; where
+a guard or a baseline recorded a statement, CONTEXT is its number, which --context takes, and the
+line "observed" says who ran it, from where, and its text, once for events that share it.
+
 Order is by seq and position, never by time. A time that is earlier than that of the event
 before is marked <. Control characters in stored data are shown escaped. On a terminal the
 last column ends with the line; -o json has everything.`,
@@ -51,6 +55,7 @@ last column ends with the line; -o json has everything.`,
   rea log order/10086 --last 3
   rea log --actor 42 --since 2024-06-01 --reason promotion
   rea log order --event OrderCancelled --json
+  rea log --context 37
   rea log --follow -o jsonl --after 5120
   rea log --follow --after head`,
 		Args: between(0, 2),
@@ -128,12 +133,12 @@ func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filt
 	if err != nil {
 		return err
 	}
-	out := a.newEventWriter(false)
+	out := a.newEventWriter(archive, false)
 	if newest > 0 {
 		if err := a.newest(ctx, archive, filter, newest, head, out); err != nil {
 			return err
 		}
-		return out.close()
+		return out.close(ctx)
 	}
 	limit := filter.Limit
 	if limit > 0 {
@@ -147,12 +152,12 @@ func (a *app) history(ctx context.Context, archive *rea.Archive, filter rea.Filt
 		if more = limit > 0 && shown == limit; more {
 			break
 		}
-		if err := out.add(&e); err != nil {
+		if err := out.add(ctx, e); err != nil {
 			return err
 		}
 		shown, last = shown+1, e.Position
 	}
-	if err := out.close(); err != nil {
+	if err := out.close(ctx); err != nil {
 		return err
 	}
 	if more {
@@ -208,7 +213,7 @@ func (a *app) newest(ctx context.Context, archive *rea.Archive, filter rea.Filte
 		a.say(nothing(filter))
 	}
 	for _, e := range kept.ordered() {
-		if err := out.add(&e); err != nil {
+		if err := out.add(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -234,6 +239,8 @@ func (r *ring[T]) ordered() []T { return slices.Concat(r.list[r.next:], r.list[:
 
 // eventWriter writes events by position, in the chosen form.
 type eventWriter struct {
+	observer[rea.Event]
+	sightings
 	list   *list
 	grid   *grid
 	stream bool // each event at once, for --follow
@@ -241,9 +248,18 @@ type eventWriter struct {
 
 const payloadWidth = 60
 
-func (a *app) newEventWriter(stream bool) *eventWriter {
+func (a *app) newEventWriter(archive *rea.Archive, stream bool) *eventWriter {
+	w := &eventWriter{stream: stream}
+	w.observer = observer[rea.Event]{
+		tx: archive.Autocommit(), every: observedEvents, write: w.put,
+		event: func(e *rea.Event) *rea.Event { return e },
+	}
+	if stream {
+		w.every = 1
+	}
 	if !a.table() {
-		return &eventWriter{list: a.list(), stream: stream}
+		w.list = a.list()
+		return w
 	}
 	g := a.grid(
 		column{head: "POSITION", right: true, width: 8},
@@ -254,28 +270,38 @@ func (a *app) newEventWriter(stream bool) *eventWriter {
 		column{head: "STATUS", optional: true},
 		column{head: "ACTOR", optional: true, width: 10},
 		column{head: "REASON", optional: true, width: 20},
+		column{head: "LOGIN", optional: true, width: 10},
 		column{head: "XID", optional: true, right: true, width: 6},
+		column{head: "CONTEXT", optional: true, right: true},
 		column{head: "PAYLOAD", width: payloadWidth},
 	)
 	g.stream = stream
-	return &eventWriter{grid: g}
+	w.grid = g
+	return w
 }
 
-func (w *eventWriter) add(e *rea.Event) error {
+func (w *eventWriter) put(e *rea.Event, c *rea.Context) error {
 	if w.grid != nil {
-		return w.grid.add(
+		err := w.grid.add(
 			strconv.FormatInt(e.Position, 10), rea.FormatTime(e.CreatedAt), fold(e.Aggregate.Type, 30)+"/"+fold(e.Aggregate.ID, 40),
-			strconv.FormatInt(e.Seq, 10), eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
+			strconv.FormatInt(e.Seq, 10), eventName(e), fold(e.Status, 30), fold(e.Actor, 30), fold(e.Reason, 40), fold(e.DBUser, 30), e.XID, contextName(e),
 			fold(string(e.Payload), payloadWidth),
 		)
+		if err != nil {
+			return err
+		}
+		return w.below(w.grid, e, c)
 	}
-	if err := w.list.add(e); err != nil || !w.stream {
+	if err := w.list.add(observedEvent{e, c}); err != nil || !w.stream {
 		return err
 	}
 	return w.list.w.Flush()
 }
 
-func (w *eventWriter) close() error {
+func (w *eventWriter) close(ctx context.Context) error {
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
 	if w.grid != nil {
 		return w.grid.flush()
 	}

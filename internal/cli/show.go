@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,44 +104,73 @@ func (a *app) show(cmd *cobra.Command, aggregate rea.Ref, at rea.At, position bo
 	if status == "" {
 		status = rules.Status(aggregate.Type, loaded.State)
 	}
+	last, observed, err := lastObserved(ctx, archive.Autocommit(), aggregate, loaded.Seq)
+	if err != nil {
+		return err
+	}
 	if a.table() {
-		return a.printState(head, loaded, status)
+		return a.printState(head, loaded, status, last, observed)
 	}
 	a.say(head)
 	var number *int // of the catalog that the last event was accepted by
 	if n := loaded.Last.CatalogVersion; n > 0 {
 		number = &n
 	}
+	var observedID *int64
+	if last.ContextID != 0 {
+		observedID = &last.ContextID
+	}
 	return a.object(struct {
-		Type      string     `json:"aggregate_type"`
-		ID        string     `json:"aggregate_id"`
-		Seq       int64      `json:"seq"`
-		Status    *string    `json:"status"`
-		State     rea.Object `json:"state"`
-		CreatedAt string     `json:"created_at"`
-		Catalog   *int       `json:"catalog"`
-		LastEvent string     `json:"last_event_type"`
+		Type      string       `json:"aggregate_type"`
+		ID        string       `json:"aggregate_id"`
+		Seq       int64        `json:"seq"`
+		Status    *string      `json:"status"`
+		State     rea.Object   `json:"state"`
+		CreatedAt string       `json:"created_at"`
+		Catalog   *int         `json:"catalog"`
+		LastEvent string       `json:"last_event_type"`
+		Actor     *string      `json:"actor_id"`
+		Reason    *string      `json:"reason"`
+		DBUser    *string      `json:"db_user"`
+		ContextID *int64       `json:"context_id"`
+		Context   *rea.Context `json:"context"`
 	}{
 		Type: aggregate.Type, ID: aggregate.ID, Seq: loaded.Seq, Status: given(status), State: loaded.State,
 		CreatedAt: rea.FormatTime(loaded.Last.CreatedAt), Catalog: number, LastEvent: loaded.Last.Type,
+		Actor: given(last.Actor), Reason: given(last.Reason), DBUser: given(last.DBUser), ContextID: observedID, Context: observed,
 	})
+}
+
+// lastObserved reads the event at seq as it is stored, with its context.
+func lastObserved(ctx context.Context, tx *rea.Tx, aggregate rea.Ref, seq int64) (last *rea.Event, observed *rea.Context, err error) {
+	last = &rea.Event{}
+	for e, err := range tx.Events(ctx, aggregate, seq-1) {
+		if err != nil {
+			return nil, nil, err
+		}
+		last = &e
+		break
+	}
+	if last.ContextID == 0 {
+		return last, nil, nil
+	}
+	list, err := tx.Contexts(ctx, last.ContextID)
+	if len(list) == 1 {
+		observed = &list[0]
+	}
+	return last, observed, err
 }
 
 const stateWidth = 100
 
 // printState is for people: the last event, then a field a line, long values folded.
-func (a *app) printState(head string, l *rea.Loaded[rea.Object], status string) error {
-	last := &l.Last
-	by := ""
-	if last.Actor != "" {
-		by = " by " + fold(last.Actor, 30)
-	}
-	if last.Reason != "" {
-		by += " (" + fold(last.Reason, 60) + ")"
-	}
-	if _, err := fmt.Fprintf(a.env.Stdout, "%s\nlast event  %s at %s%s\n",
-		head, eventName(last), rea.FormatTime(last.CreatedAt), by); err != nil {
+func (a *app) printState(head string, l *rea.Loaded[rea.Object], status string, last *rea.Event, observed *rea.Context) error {
+	if _, err := fmt.Fprintf(a.env.Stdout, "%s\nlast event  %s at %s\nclaimed     %s\n",
+		head, eventName(last), rea.FormatTime(last.CreatedAt), claimedText(last)); err != nil {
 		return err
+	}
+	if text := observedText(last, observed); text != "" {
+		fmt.Fprintf(a.env.Stdout, "observed    %s\n", text)
 	}
 	if status != "" {
 		fmt.Fprintf(a.env.Stdout, "status      %s\n", fold(status, 60))

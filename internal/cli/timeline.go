@@ -41,7 +41,8 @@ func changesOf(before, after rea.Object) []change {
 // moment is one event of a timeline: as it is stored, and what the catalog makes of it.
 type moment struct {
 	event     *rea.Event
-	current   *rea.Event // under its present name and in its newest version; nil: as it is stored
+	context   *rea.Context // what was observed; nil: nothing more
+	current   *rea.Event   // under its present name and in its newest version; nil: as it is stored
 	changes   []change
 	status    string // after it
 	retired   bool
@@ -75,7 +76,7 @@ func (m *moment) read(rules *rea.Catalog, state rea.Object, e *rea.Event) (after
 // MarshalJSON is the event's own JSON with more fields: changes and time_runs_backwards always; current, retired
 // and problem where the catalog has something to say.
 func (m moment) MarshalJSON() ([]byte, error) {
-	b := bytes.TrimSuffix(marshal(m.event), []byte("}"))
+	b := bytes.TrimSuffix(marshal(observedEvent{m.event, m.context}), []byte("}"))
 	b = append(append(b, `,"changes":`...), marshal(m.changes)...)
 	b = fmt.Appendf(b, `,"time_runs_backwards":%t`, m.backwards)
 	if m.current != nil {
@@ -103,7 +104,7 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 		return err
 	}
 	aggregate := rea.Ref{Type: filter.Type, ID: filter.ID}
-	out := a.newTimelineWriter(filter.Limit > 0 || filter.After > 0)
+	out := a.newTimelineWriter(archive, filter.Limit > 0 || filter.After > 0)
 	kept := ring[moment]{size: newest}
 	var (
 		state  rea.Object
@@ -118,7 +119,7 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 	)
 	show := func(m moment) error {
 		marked = marked || m.backwards
-		return out.add(m)
+		return out.add(ctx, m)
 	}
 	for e, err := range archive.Autocommit().Events(ctx, aggregate, 0) {
 		if err != nil {
@@ -152,7 +153,7 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 			return err
 		}
 	}
-	if err := out.close(); err != nil {
+	if err := out.close(ctx); err != nil {
 		return err
 	}
 	switch {
@@ -174,24 +175,34 @@ func (a *app) timeline(ctx context.Context, archive *rea.Archive, filter rea.Fil
 
 // timelineWriter writes moments, in the chosen form.
 type timelineWriter struct {
+	observer[moment]
+	sightings
 	list      *list
 	grid      *grid
 	positions bool
 }
 
 // newTimelineWriter shows positions where the reader pages by them.
-func (a *app) newTimelineWriter(positions bool) *timelineWriter {
-	if !a.table() {
-		return &timelineWriter{list: a.list()}
+func (a *app) newTimelineWriter(archive *rea.Archive, positions bool) *timelineWriter {
+	w := &timelineWriter{positions: positions}
+	w.observer = observer[moment]{
+		tx: archive.Autocommit(), every: observedEvents, write: w.put,
+		event: func(m *moment) *rea.Event { return m.event },
 	}
-	return &timelineWriter{positions: positions, grid: a.grid(
+	if !a.table() {
+		w.list = a.list()
+		return w
+	}
+	w.grid = a.grid(
 		column{head: "POSITION", right: true, optional: true}, column{head: "SEQ", right: true}, column{head: "TIME"}, column{head: "EVENT"}, column{head: "STATUS", optional: true},
-		column{head: "ACTOR", optional: true}, column{head: "REASON", optional: true}, column{head: "XID", optional: true, right: true},
-		column{head: "CHANGES", optional: true},
-	)}
+		column{head: "ACTOR", optional: true}, column{head: "REASON", optional: true}, column{head: "LOGIN", optional: true}, column{head: "XID", optional: true, right: true},
+		column{head: "CONTEXT", optional: true, right: true}, column{head: "CHANGES", optional: true},
+	)
+	return w
 }
 
-func (w *timelineWriter) add(m moment) error {
+func (w *timelineWriter) put(m *moment, c *rea.Context) error {
+	m.context = c
 	if w.list != nil {
 		return w.list.add(m)
 	}
@@ -204,8 +215,12 @@ func (w *timelineWriter) add(m moment) error {
 	if w.positions && e.Position > 0 {
 		position = strconv.FormatInt(e.Position, 10)
 	}
-	return w.grid.add(position, strconv.FormatInt(e.Seq, 10), at, m.name(), fold(m.status, 30), fold(e.Actor, 30), fold(e.Reason, 40), e.XID,
+	err := w.grid.add(position, strconv.FormatInt(e.Seq, 10), at, m.name(), fold(m.status, 30), fold(e.Actor, 30), fold(e.Reason, 40), fold(e.DBUser, 30), e.XID, contextName(e),
 		m.text())
+	if err != nil {
+		return err
+	}
+	return w.below(w.grid, e, c)
 }
 
 // name is the event's, with what it is called or counted today.
@@ -231,7 +246,10 @@ func (m *moment) text() string {
 	return changesText(m.changes)
 }
 
-func (w *timelineWriter) close() error {
+func (w *timelineWriter) close(ctx context.Context) error {
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
 	if w.list != nil {
 		return w.list.close()
 	}

@@ -119,11 +119,13 @@ func (sh *shell) line(text string) string {
 }
 
 var (
-	now  = regexp.MustCompile(`20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
-	xid  = regexp.MustCompile(`"xid":"\d+"`)
-	user = regexp.MustCompile(`"db_user":(null|"[^"]*")`)
-	pid  = regexp.MustCompile(`[^ "]+ pid \d+`)
-	lags = regexp.MustCompile(`"lag_seconds":[0-9.]+`)
+	now     = regexp.MustCompile(`20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
+	xid     = regexp.MustCompile(`"xid":"\d+"`)
+	user    = regexp.MustCompile(`"db_user":(null|"[^"]*")`)
+	pid     = regexp.MustCompile(`[^ "]+ pid \d+`)
+	process = regexp.MustCompile(`cli\.test process \d+`)
+	seen    = regexp.MustCompile(`(?m)^observed    login .*\n`)
+	lags    = regexp.MustCompile(`"lag_seconds":[0-9.]+`)
 )
 
 // mask hides what differs between two runs, or between two stores.
@@ -135,6 +137,8 @@ func (sh *shell) mask(text string) string {
 	text = now.ReplaceAllString(text, "NOW........................")
 	text = xid.ReplaceAllString(text, `"xid":"N"`)
 	text = pid.ReplaceAllString(text, "HOST pid N")
+	text = process.ReplaceAllString(text, "cli.test process N")
+	text = seen.ReplaceAllString(text, "")
 	text = lags.ReplaceAllString(text, `"lag_seconds":N`)
 	text = strings.ReplaceAll(text, "rea_views.", "rea_views_")
 	return user.ReplaceAllString(text, `"db_user":USER`)

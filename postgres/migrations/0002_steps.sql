@@ -302,55 +302,52 @@ BEGIN
         END IF;
     END IF;
 
-    IF NEW.context_id IS NOT NULL THEN   -- a fact of a guard or a baseline, which no machine judges
-        PERFORM FROM rea.steps s WHERE s.aggregate_type = NEW.aggregate_type AND s.event_type = '' AND s.from_status = '';
-        target := CASE WHEN NEW.event_type <> 'DirectDelete' THEN rea.row_status(NEW.status) END;
-        IF FOUND THEN
-            SELECT f.status, f.catalog_version INTO target, number
+    -- One probe: of the legal step where the catalog is the one that gave the present status, else of the type's row,
+    -- else of one of REA's own events, else of the row that is always there. What is not plain is take_step's.
+    away := CASE WHEN NEW.seq > 1 THEN 'any' ELSE 'none' END;
+    SELECT s.aggregate_type, CASE WHEN s.guarded THEN '' ELSE s.event_type END, s.to_status, CASE WHEN s.aggregate_type <> '' THEN s.catalog_version END, s.event_version
+    INTO kind, named, target, number, newest
+    FROM rea.steps s
+    WHERE s.aggregate_type IN ('', NEW.aggregate_type) AND s.event_type IN ('', NEW.event_type)
+      AND s.from_status IN ('', coalesce(present, away), away) AND (s.event_type = '' OR s.from_status <> '')
+    ORDER BY s.aggregate_type DESC, s.event_type DESC LIMIT 1;
+    IF kind <> '' THEN
+        IF named <> '' AND (NEW.seq = 1 OR number IS NOT DISTINCT FROM version) THEN
+            target := CASE WHEN number IS NOT NULL THEN coalesce(target, present) END;
+        ELSIF NEW.context_id IS NOT NULL THEN   -- a fact of a guard or a baseline: no machine judges it
+            SELECT f.status, f.catalog_version, f.status INTO target, number, NEW.status
             FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
+        ELSE
+            SELECT t.status, t.catalog_version, t.event_version, t.refused, t.detail INTO target, number, newest, refused, detail
+            FROM rea.take_step(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.seq - 1, present, version, NEW.correction) t;
         END IF;
-    ELSE
-        -- One probe: of the legal step where the catalog is the one that gave the present status, else of the type's row,
-        -- else of one of REA's own events, else of the row that is always there. What is not plain is take_step's.
-        away := CASE WHEN NEW.seq > 1 THEN 'any' ELSE 'none' END;
-        SELECT s.aggregate_type, CASE WHEN s.guarded THEN '' ELSE s.event_type END, s.to_status, CASE WHEN s.aggregate_type <> '' THEN s.catalog_version END, s.event_version
-        INTO kind, named, target, number, newest
-        FROM rea.steps s
-        WHERE s.aggregate_type IN ('', NEW.aggregate_type) AND s.event_type IN ('', NEW.event_type)
-          AND s.from_status IN ('', coalesce(present, away), away) AND (s.event_type = '' OR s.from_status <> '')
-        ORDER BY s.aggregate_type DESC, s.event_type DESC LIMIT 1;
-        IF kind <> '' THEN
-            IF named <> '' AND (NEW.seq = 1 OR number IS NOT DISTINCT FROM version) THEN
-                target := CASE WHEN number IS NOT NULL THEN coalesce(target, present) END;
-            ELSE
-                SELECT t.status, t.catalog_version, t.event_version, t.refused, t.detail INTO target, number, newest, refused, detail
-                FROM rea.take_step(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.seq - 1, present, version, NEW.correction) t;
-            END IF;
-        ELSIF named IS DISTINCT FROM '' THEN
-            IF kind IS NULL THEN
-                PERFORM rea.refuse_stale_catalog();
-            END IF;
+    ELSIF named IS DISTINCT FROM '' THEN
+        IF kind IS NULL THEN
+            PERFORM rea.refuse_stale_catalog();
+        ELSIF NEW.context_id IS NOT NULL THEN
+            target := CASE WHEN NEW.event_type <> 'DirectDelete' THEN rea.row_status(NEW.status) END;
+            NEW.status := target;
+        ELSE
             refused := 'limit';
             detail := rea.own_name(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type);
         END IF;
-        IF refused IS NOT NULL
-           OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
-           OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
-            IF refused = 'limit' AND NEW.created_at IS NOT NULL THEN   -- a fact of an import
-                SELECT f.status, f.catalog_version, f.status, NULL INTO target, number, NEW.status, refused
-                FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
-            END IF;
-            PERFORM FROM rea.events e
-            WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq;
-            IF NOT FOUND AND refused IS NOT NULL THEN
-                PERFORM rea.raise_refusal(refused, detail);
-            ELSIF NOT FOUND AND ((NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
-                                 OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number)) THEN
-                RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
-                    USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
-                          HINT = 'Leave these columns out of the INSERT.',
-                          DETAIL = format('The status is %s, by catalog %s.', coalesce(target, 'null'), coalesce(number::text, 'null'));
-            END IF;
+    END IF;
+    IF refused = 'limit' AND NEW.created_at IS NOT NULL THEN   -- a fact of an import
+        SELECT f.status, f.catalog_version, f.status, NULL INTO target, number, NEW.status, refused
+        FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1, present, version) f;
+    END IF;
+    IF refused IS NOT NULL
+       OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
+       OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
+        PERFORM FROM rea.events e
+        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq;
+        IF NOT FOUND AND refused IS NOT NULL THEN
+            PERFORM rea.raise_refusal(refused, detail);
+        ELSIF NOT FOUND THEN
+            RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
+                USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
+                      HINT = 'Leave these columns out of the INSERT.',
+                      DETAIL = format('The status is %s, by catalog %s.', coalesce(target, 'null'), coalesce(number::text, 'null'));
         END IF;
     END IF;
     NEW.status := target;

@@ -236,8 +236,3 @@ END
 $$;
 COMMENT ON FUNCTION rea.mend_sequence IS 'sets the sequence of event ids after the last event, and finds events under reused ids';
 REVOKE EXECUTE ON FUNCTION rea.mend_sequence() FROM PUBLIC;
-
--- For people: every event with its position (null: not numbered yet).
-CREATE VIEW rea.history AS
-    SELECT f.position, e.* FROM rea.events e LEFT JOIN rea.feed f ON f.event_id = e.id;
-COMMENT ON VIEW rea.history IS 'events with their positions; null: committed since the last pass';

@@ -88,9 +88,3 @@ CREATE TRIGGER rea_events_delete BEFORE DELETE ON rea_events
 BEGIN
     SELECT RAISE(ABORT, 'RE007 immutable: DELETE refused: events are only ever inserted');
 END;
-
--- For people: every event with its position.
-CREATE VIEW rea_history AS
-SELECT id AS position, id, aggregate_type, aggregate_id, seq, event_type, event_version, payload, status, catalog_version, correction,
-       actor_id, reason, correlation_id, idempotency_key, key_events, metadata, xid, db_user, created_at, recorded_at, context_id
-FROM rea_events;
