@@ -79,8 +79,10 @@ func TestABulkInsertIntoAVacuumedEmptyTableDoesBoundedWork(t *testing.T) {
 	if pages > 10_000*pagesOfRow {
 		t.Errorf("pages touched by a batch of 10,000 = %d, want at most %d an event", pages, pagesOfRow)
 	}
+	// the lesser of two: where other tests change the server's catalogs meanwhile, a session reads its copies of them anew
 	_, pages = explain(t, conn, true, `SELECT * FROM rea.append('order', '7', 'X', key => 'k')`)
-	if pages > 500 {
+	_, again := explain(t, conn, true, `SELECT * FROM rea.append('order', '7', 'X', key => 'k2')`)
+	if pages = min(pages, again); pages > 500 {
 		t.Errorf("pages touched by one append = %d, want at most 500", pages)
 	}
 }
