@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -79,11 +80,14 @@ func TestABulkInsertIntoAVacuumedEmptyTableDoesBoundedWork(t *testing.T) {
 	if pages > 10_000*pagesOfRow {
 		t.Errorf("pages touched by a batch of 10,000 = %d, want at most %d an event", pages, pagesOfRow)
 	}
-	// the lesser of two: where other tests change the server's catalogs meanwhile, a session reads its copies of them anew
-	_, pages = explain(t, conn, true, `SELECT * FROM rea.append('order', '7', 'X', key => 'k')`)
-	_, again := explain(t, conn, true, `SELECT * FROM rea.append('order', '7', 'X', key => 'k2')`)
-	if pages = min(pages, again); pages > 500 {
-		t.Errorf("pages touched by one append = %d, want at most 500", pages)
+	// The least of three: databases that others make and drop may empty this session's caches, which are filled again by a thousand pages.
+	least := math.MaxInt
+	for i := range 3 {
+		_, pages = explain(t, conn, true, fmt.Sprintf(`SELECT * FROM rea.append('order', '7', 'X', key => 'k%d')`, i))
+		least = min(least, pages)
+	}
+	if least > 500 {
+		t.Errorf("pages touched by one append = %d, want at most 500", least)
 	}
 }
 
