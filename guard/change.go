@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/realtime-event-archive/rea/adopt"
 )
 
 // Change gives a guard other settings: Mode, Status, Ignore, Redact, SQL, RequireReason, Truncate and AddColumn. The event GuardChanged says which.
@@ -81,8 +83,36 @@ func (g *Guard) renew(ctx context.Context, tx pgx.Tx, event string, by By, facts
 	return g.try(ctx, tx)
 }
 
-// Remove takes a guard's triggers and functions away. The events stay, and one more says that it was removed.
+// goneSQL finds the guard of a table that was dropped, which has its number for a name, and what the table was called.
+const goneSQL = `
+SELECT g.guard_id, (SELECT e.aggregate_id FROM rea.events e WHERE e.aggregate_type = 'rea.guard' AND e.event_type = 'GuardAdded' AND e.payload ->> 'type' = g.aggregate_type
+                    ORDER BY e.id DESC LIMIT 1)
+FROM rea.guards g
+WHERE g.relation::oid::text = $1 AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = g.relation)`
+
+// Remove takes a guard's triggers and functions away. The events stay, and one more says that it was removed. Of a table that was dropped
+// Status tells the number, which stands for its name here.
 func Remove(ctx context.Context, db Beginner, table string, by By) (*Guard, error) {
+	gone := &Guard{Table: &adopt.Table{}}
+	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, goneSQL, table)
+		if err != nil {
+			return err
+		}
+		var called string
+		if _, err := pgx.ForEachRow(rows, []any{&gone.ID, &called}, func() error { return nil }); err != nil || gone.ID == 0 {
+			return err
+		}
+		gone.Table.Schema, gone.Table.Name, _ = strings.Cut(called, ".")
+		if err := gone.record(ctx, tx, "GuardRemoved", by, map[string]any{"table": called}); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `SELECT rea.remove_guard($1)`, gone.ID)
+		return err
+	})
+	if err != nil || gone.ID != 0 {
+		return gone, explain(gone.Table, err)
+	}
 	return find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
 		if err := g.record(ctx, tx, "GuardRemoved", by, g.facts()); err != nil {
 			return err

@@ -261,3 +261,19 @@ func TestAGuardSurvivesDumpAndRestore(t *testing.T) {
 	copied.do(`UPDATE orders SET city = 'Bern' WHERE id = 1; TRUNCATE orders`)
 	copied.want("1Update 1Update 2Update 1Update 1Delete 2Delete", kinds)
 }
+
+func TestTheGuardOfATableThatWasDroppedIsRemovedByItsNumber(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	number := w.one(`SELECT 'orders'::regclass::oid`)
+	w.do(`DROP TABLE orders`)
+	if got := w.problems(); !strings.Contains(got, "rea guard remove "+number) {
+		t.Errorf("problems = %s", got)
+	}
+	if _, err := guard.Remove(t.Context(), w, number, guard.By{}); err != nil {
+		t.Fatal(err)
+	}
+	w.want("0 public.orders", `SELECT (SELECT count(*) FROM rea.guards) || ' ' || max(aggregate_id) FROM rea.events WHERE event_type = 'GuardRemoved'`)
+	w.do(orders)
+	w.add("orders", guard.Settings{Type: "order"})
+}

@@ -77,7 +77,7 @@ SELECT g.relation::text,
              ON a.known = c.known
              WHERE c.name IS NULL OR a.attname IS NULL OR a.attname::text <> c.name OR a.type <> c.type ORDER BY coalesce(a.attnum, c.number)),
        g.made_for <> g.relation::oid, EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = g.relation), g.mode = 'refuse' AND g.glass_broken,
-       pg_catalog.has_table_privilege(e.relowner, g.relation, 'SELECT'), pg_catalog.pg_get_userbyid(e.relowner)
+       coalesce(pg_catalog.has_table_privilege(e.relowner, g.relation, 'SELECT'), true), pg_catalog.pg_get_userbyid(e.relowner)
 FROM rea.guards g, pg_catalog.pg_class e
 WHERE e.oid = 'rea.events'::regclass
 ORDER BY g.guard_id`
