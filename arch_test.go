@@ -35,11 +35,13 @@ var layers = map[string]int{
 
 	"guard": 4, // its triggers make of rows what adopt says
 
-	"internal/cli": 5,
+	"doctor": 5, // asks the guards too
 
-	"bench":      6,
-	"cmd/rea":    6,
-	"examples/*": 6,
+	"internal/cli": 6,
+
+	"bench":      7,
+	"cmd/rea":    7,
+	"examples/*": 7,
 }
 
 // maxLines is the length at which a file is split.

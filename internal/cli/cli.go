@@ -164,7 +164,7 @@ and "rea run": 0); a second one ends it at once.`,
 		a.initCommand(), a.migrateCommand(),
 		a.appendCommand(), a.importCommand(), a.exportCommand(),
 		a.logCommand(), a.showCommand(), a.catalogCommand(), a.runCommand(), a.projectionCommand(), a.waitCommand(),
-		a.guardCommand(), a.baselineCommand(),
+		a.guardCommand(), a.doctorCommand(), a.baselineCommand(),
 		a.demoCommand(), a.versionCommand(),
 	)
 	return root
