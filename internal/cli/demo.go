@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,9 +25,13 @@ func (a *app) demoCommand() *cobra.Command {
 		Short: "See what REA does, on an order shop and its accident, in two minutes",
 		Long: `Make an order shop with some thousand orders on an embedded SQLite database, in a folder
 of its own. Then an accident happens, first to a plain table, then with REA, and the
-real commands look into it. Nothing outside the folder is touched.`,
+real commands look into it. Nothing outside the folder is touched.
+
+With --db postgres://USER@HOST/NAME, a database that is empty, the accident happens to a guarded
+table there, too: captured, then refused.`,
 		Example: `  rea demo
-  rea demo --dir ./try-rea --orders 20000`,
+  rea demo --dir ./try-rea --orders 20000
+  rea demo --db postgres://localhost/try_rea`,
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if orders < shop.MinOrders || orders > 1_000_000 {
@@ -36,6 +41,20 @@ real commands look into it. Nothing outside the folder is touched.`,
 				return usagef("--dir is empty: leave it out, or name a folder")
 			}
 			d := &demo{app: a, out: a.env.Stdout, shop: shop.New(orders)}
+			if a.db != "" {
+				named, err := a.parse("--db", a.db)
+				if err != nil {
+					return err
+				}
+				if d.server = named.postgres; d.server == "" {
+					return usagef("the demo makes its own SQLite databases: --dir names their folder, --db an empty PostgreSQL database")
+				}
+				conn, err := d.emptyServer(cmd.Context())
+				if err != nil {
+					return err
+				}
+				_ = conn.Close(cmd.Context())
+			}
 			if err := d.makeDir(dir); err != nil {
 				return err
 			}
@@ -55,6 +74,8 @@ type demo struct {
 	shop *shop.Shop
 	dir  string
 
+	server      string // a PostgreSQL database that --db names, for the act that SQLite cannot play; "": none
+	elsewhere   string // the database of commands; "": the shop's
 	transaction string // of the accident
 }
 
@@ -94,6 +115,9 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	if err := d.projections(ctx); err != nil {
+		return err
+	}
+	if err := d.adoption(ctx); err != nil {
 		return err
 	}
 	d.farewell()
@@ -306,8 +330,11 @@ func (d *demo) command(ctx context.Context, want int, args ...string) error {
 	env.Getenv = func(name string) string {
 		switch name {
 		case "REA_DATABASE_URL":
-			return d.database()
+			return cmp.Or(d.elsewhere, d.database())
 		case "REA_CATALOG":
+			if d.elsewhere != "" {
+				return ""
+			}
 			return d.catalog()
 		}
 		return getenv(name)
