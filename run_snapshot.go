@@ -13,7 +13,6 @@ func (r *runner) snapshots(ctx context.Context) {
 		return
 	}
 	session := r.archive.store.Autocommit()
-	idle := idling{most: r.archive.config.PollEvery}
 	lost := trouble{runner: r, doing: "snapshots"}
 	for at := int64(-1); ctx.Err() == nil; {
 		head, err := session.Head(ctx)
@@ -23,9 +22,7 @@ func (r *runner) snapshots(ctx context.Context) {
 		if err == nil && head > at {
 			to := min(head, at+snapshotLook)
 			if err = r.snapshotsDue(ctx, at, to, every); err == nil {
-				at, idle.now = to, 0
-				lost.over()
-				continue
+				at = to
 			}
 		}
 		if err != nil {
@@ -33,7 +30,9 @@ func (r *runner) snapshots(ctx context.Context) {
 			continue
 		}
 		lost.over()
-		pause(ctx, idle.next(false))
+		if at == head {
+			pause(ctx, r.archive.config.PollEvery) // there is no hurry: a look a poll, however much comes
+		}
 	}
 }
 
