@@ -63,14 +63,27 @@ func (g *Guard) trigger(p part, operation string) string {
 // errTried undoes what a try did.
 var errTried = errors.New("tried")
 
+// triedSQL finds the column that a try writes: one of the key, if it may be written. Identities that are GENERATED ALWAYS, and generated
+// columns, take DEFAULT alone: where there are no others no row is written.
+const triedSQL = `
+SELECT coalesce((SELECT quote_ident(a.attname) FROM pg_attribute a
+                 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND a.attidentity <> 'a' AND a.attgenerated = ''
+                 ORDER BY a.attnum = ANY ($2) DESC, a.attnum
+                 LIMIT 1), '')`
+
 // try runs the new code once: an UPDATE of a row to itself, which is undone.
 func (g *Guard) try(ctx context.Context, tx pgx.Tx) error {
-	column := g.keyColumn("rea_t")
-	name := column[strings.Index(column, ".")+1:]
+	var column string
+	if err := tx.QueryRow(ctx, triedSQL, g.Table.OID, g.numbers(g.keyNames())).Scan(&column); err != nil {
+		return err
+	}
+	set := fmt.Sprintf("%[1]s = rea_t.%[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[3]s rea_t LIMIT 1 FOR UPDATE SKIP LOCKED)",
+		column, strings.Join(g.keyFields("rea_t"), ", "), g.Table.SQL())
+	if column == "" {
+		set = pgx.Identifier{g.keyNames()[0]}.Sanitize() + " = DEFAULT WHERE false"
+	}
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		sql := fmt.Sprintf(`UPDATE %[1]s rea_t SET %[2]s = %[3]s WHERE (%[4]s) IN (SELECT %[4]s FROM %[1]s rea_t LIMIT 1 FOR UPDATE SKIP LOCKED)`,
-			g.Table.SQL(), name, column, strings.Join(g.keyFields("rea_t"), ", "))
-		if _, err := tx.Exec(ctx, sql); err != nil {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("UPDATE %s rea_t SET %s", g.Table.SQL(), set)); err != nil {
 			return fmt.Errorf("a try of the triggers failed, nothing is changed: %w", err)
 		}
 		return errTried

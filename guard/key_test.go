@@ -123,3 +123,18 @@ CREATE TABLE logs_1 PARTITION OF logs FOR VALUES FROM (0) TO (10); CREATE TABLE 
 1 2 DirectDelete {"old": {"n": 1, "id": 1}}
 11 1 DirectInsert {"new": {"n": 2, "id": 11}}`)
 }
+
+func TestAKeyThatNobodyMayWriteCanBeGuarded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(`CREATE TABLE bills (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int); INSERT INTO bills (n) VALUES (1);
+CREATE TABLE sums (a int, id int GENERATED ALWAYS AS (a + 1) STORED PRIMARY KEY); INSERT INTO sums VALUES (1);
+CREATE TABLE numbers (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); INSERT INTO numbers DEFAULT VALUES`)
+	for table, kind := range map[string]string{"bills": "bill", "sums": "sum", "numbers": "number"} {
+		w.add(table, guard.Settings{Type: kind})
+	}
+	w.do(`UPDATE bills SET n = 2; INSERT INTO numbers DEFAULT VALUES; INSERT INTO sums VALUES (2)`)
+	w.events("bill", `1 1 DirectUpdate {"new": {"n": 2}, "old": {"n": 1, "id": 1}}`)
+	w.events("number", `2 1 DirectInsert {"new": {"id": 2}}`)
+	w.events("sum", `3 1 DirectInsert {"new": {"a": 2, "id": 3}}`)
+}
