@@ -100,7 +100,7 @@ ALTER TABLE logs ATTACH PARTITION logs_2 FOR VALUES FROM ('2026-02-01') TO ('202
 	w.do(`CREATE TABLE logs_3 PARTITION OF logs FOR VALUES FROM ('2026-03-01') TO ('2026-04-01')`)
 	w.refused("RE011", `TRUNCATE logs`)
 	states, err := guard.Status(t.Context(), w)
-	if err != nil || len(states) != 1 || fmt.Sprint(states[0].Problems) != "[public.logs_3 has not all triggers of the guard: `rea guard regenerate`]" {
+	if err != nil || len(states) != 1 || fmt.Sprint(states[0].Problems) != "[public.logs_3 has not all triggers of the guard: `rea guard regenerate public.logs`]" {
 		t.Errorf("Status = %v, %v, want the new partition", states, err)
 	}
 	if _, _, err := guard.Regenerate(t.Context(), w, "logs", guard.By{}); err != nil {

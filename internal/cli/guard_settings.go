@@ -20,13 +20,16 @@ func (a *app) guardChangeCommand() *cobra.Command {
 	var yes bool
 	settings := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	settingsFlags(settings, &given, &mode)
-	settings.VisitAll(func(f *pflag.Flag) { f.DefValue = "" }) // what is not said stays
+	settings.Lookup("mode").DefValue, settings.Lookup("sql").DefValue = "", "" // what is not said stays
 	cmd := &cobra.Command{
 		Use:   "change TABLE",
 		Short: "Give a guard other settings, with nothing unwatched in between",
 		Long: `Give a guard other settings, in one transaction: nothing goes unwatched in between, as it does between
-remove and add. What is not said stays; --ignore and --redact name all of their columns ("" is none). Type and key stay, for
-the events have them. A broken glass is whole again after it. Writers wait for SHARE ROW EXCLUSIVE for a moment.
+"remove" and "add". What is not said stays; --ignore and --redact name all of their columns ('' is none).
+Type and key stay, for the events have them. A broken glass is whole again after it.
+
+Writers wait for a moment (SHARE ROW EXCLUSIVE); readers too where --add-column adds one. Where a column is no
+longer ignored or redacted the history is brought level as by "regenerate", and writers wait for that.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 		Example: `  rea guard change public.orders --mode refuse --add-column
