@@ -3,7 +3,9 @@ package guard_test
 import (
 	"testing"
 
+	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/guard"
+	"github.com/realtime-event-archive/rea/postgres"
 )
 
 const orders = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, amount numeric, note text);`
@@ -30,4 +32,52 @@ func TestEachChangedRowBecomesAnEvent(t *testing.T) {
 	w.want(`{"id": 1, "note": null, "amount": 1.5, "status": "paid"}`, `SELECT rea.guard_row('order', '1')`)
 	w.want("null", `SELECT rea.guard_row('order', 'x')`)
 	w.want("null", `SELECT rea.guard_row('order', '01')`)
+}
+
+// apply applies a catalog in which placed and paid are statuses of orders.
+func (w world) apply() {
+	w.t.Helper()
+	rules, err := rea.NewCatalog(rea.Type{Name: "order", Status: "status", Events: []rea.EventType{
+		{Name: "OrderPlaced", From: []string{rea.FromNone}, To: "placed"}, {Name: "PaymentReceived", From: []string{"placed"}, To: "paid"}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a, err := postgres.Open(w.t.Context(), w.url, postgres.Config{Config: rea.Config{Catalog: rules}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := a.Apply(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The guard was told of no status column: the catalog names the field.
+func TestTheStatusIsWhatTheCatalogCallsSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(orders + `INSERT INTO orders VALUES (1, 'placed', 1, NULL), (2, 'placed', 2, NULL)`)
+	w.add("orders", guard.Settings{Type: "order"})
+	w.apply()
+	w.do(`UPDATE orders SET note = 'x' WHERE id = 1`)
+	w.do(`UPDATE orders SET amount = 3 WHERE id = 1`)
+	w.do(`UPDATE orders SET status = 'lost' WHERE id = 1`)
+	w.do(`UPDATE orders SET status = NULL, note = NULL`)
+	w.do(`INSERT INTO orders VALUES (3, 'paid', 1, NULL)`)
+	w.do(`DELETE FROM orders WHERE id = 3`)
+	w.want("1 placed placed lost lost, 2 -, 3 paid -", `SELECT string_agg(x.line, ', ' ORDER BY x.line) FROM (
+		SELECT e.aggregate_id || ' ' || string_agg(coalesce(e.status, '-'), ' ' ORDER BY e.seq) AS line FROM rea.events e WHERE e.aggregate_type = 'order' GROUP BY e.aggregate_id) x`)
+	w.want("1", `SELECT string_agg(DISTINCT e.catalog_version::text, '') FROM rea.events e WHERE e.aggregate_type = 'order'`)
+}
+
+func TestASnapshotOlderThanTheCatalogRecordsNothing(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	s := w.session()
+	s.do(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM orders`)
+	w.apply()
+	s.refused("40001", `UPDATE orders SET status = 'paid'`)
+	s.do(`ROLLBACK`)
+	s.do(`UPDATE orders SET status = 'paid'`)
+	w.want("2", `SELECT count(*) FROM rea.events WHERE aggregate_type = 'order'`)
 }
