@@ -3,9 +3,7 @@ package guard_test
 import (
 	"testing"
 
-	"github.com/realtime-event-archive/rea"
 	"github.com/realtime-event-archive/rea/guard"
-	"github.com/realtime-event-archive/rea/postgres"
 )
 
 const orders = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, amount numeric, note text);`
@@ -34,31 +32,13 @@ func TestEachChangedRowBecomesAnEvent(t *testing.T) {
 	w.want("null", `SELECT rea.guard_row('order', '01')`)
 }
 
-// apply applies a catalog in which placed and paid are statuses of orders.
-func (w world) apply() {
-	w.t.Helper()
-	rules, err := rea.NewCatalog(rea.Type{Name: "order", Status: "status", Events: []rea.EventType{
-		{Name: "OrderPlaced", From: []string{rea.FromNone}, To: "placed"}, {Name: "PaymentReceived", From: []string{"placed"}, To: "paid"}}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	a, err := postgres.Open(w.t.Context(), w.url, postgres.Config{Config: rea.Config{Catalog: rules}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer a.Close()
-	if _, err := a.Apply(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // The guard was told of no status column: the catalog names the field.
 func TestTheStatusIsWhatTheCatalogCallsSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.do(orders + `INSERT INTO orders VALUES (1, 'placed', 1, NULL), (2, 'placed', 2, NULL)`)
 	w.add("orders", guard.Settings{Type: "order"})
-	w.apply()
+	w.apply(machine)
 	w.do(`UPDATE orders SET note = 'x' WHERE id = 1`)
 	w.do(`UPDATE orders SET amount = 3 WHERE id = 1`)
 	w.do(`UPDATE orders SET status = 'lost' WHERE id = 1`)
@@ -75,7 +55,7 @@ func TestASnapshotOlderThanTheCatalogRecordsNothing(t *testing.T) {
 	w := ordersWorld(t, guard.Settings{})
 	s := w.session()
 	s.do(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM orders`)
-	w.apply()
+	w.apply(machine)
 	s.refused("40001", `UPDATE orders SET status = 'paid'`)
 	s.do(`ROLLBACK`)
 	s.do(`UPDATE orders SET status = 'paid'`)
