@@ -55,3 +55,43 @@ func TestGuardsAreAddedWatchedAndRemoved(t *testing.T) {
 		step(0, "refuse", "guard", "status")
 	})
 }
+
+func TestACapturedStatusThatNoStepLeadsToIsShownAsIllegal(t *testing.T) {
+	t.Parallel()
+	forEachStore(t, func(t *testing.T, sh *shell) {
+		if strings.HasPrefix(sh.env["REA_DATABASE_URL"], "sqlite") {
+			return // has no guards
+		}
+		sh.must("migrate", "up")
+		sh.write("rea.yaml", `
+rea: 1
+aggregates:
+  order:
+    status: status
+    events:
+      OrderPlaced: {from: [none], to: placed}
+      PaymentReceived: {from: [placed], to: paid}
+      NoteAdded: {from: any}
+`)
+		sh.must("catalog", "apply", "--yes")
+		sh.create(`CREATE TABLE orders (id int PRIMARY KEY, status text)`)
+		sh.must("guard", "add", "orders", "--type", "order", "--status", "status", "--yes")
+		sh.create(`INSERT INTO orders VALUES (1, 'placed')`)
+		sh.create(`UPDATE orders SET status = 'paid'`)
+		sh.create(`UPDATE orders SET status = 'placed'`)
+		sh.create(`UPDATE orders SET status = 'any'`)
+		sh.create(`UPDATE orders SET status = 'nonsense'`)
+		if out := sh.must("log", "order", "1"); strings.Count(out, "DirectUpdate (illegal)") != 2 {
+			t.Errorf("log shows\n%s, want seq 3 and 5 as illegal", out)
+		}
+		if out := sh.must("log", "order", "1", "--json"); strings.Count(out, `"illegal":true`) != 2 {
+			t.Errorf("log --json shows\n%s", out)
+		}
+		if out := sh.must("show", "order", "1"); !strings.Contains(out, "status      nonsense") {
+			t.Errorf("show:\n%s", out)
+		}
+		if r := sh.rea("append", "order", "1", "PaymentReceived"); r.code != 4 || !strings.Contains(r.stderr, "illegal in status nonsense at seq 5: legal now: NoteAdded") {
+			t.Errorf("append: %+v", r)
+		}
+	})
+}
