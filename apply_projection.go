@@ -57,7 +57,7 @@ func (a *Archive) projectionChanges(ctx context.Context, session OwnSession) ([]
 		case err != nil:
 			return nil, err
 		case check == TableUnplaced:
-			return nil, fmt.Errorf("rea: apply the catalog: the table of the projection %s is there already, and none that REA keeps: drop or rename it", clip(t.Name))
+			return nil, fmt.Errorf("rea: apply the catalog: the table of the projection %s is there already, and none that REA keeps: drop or rename rea_views.%[1]s (SQLite: rea_views_%[1]s)", clip(t.Name))
 		case check == TableMissing:
 			change.Action = ActionMake
 		case check == TableUnkept:

@@ -58,7 +58,11 @@ is, and the other projections go on. It waits for the page that is being applied
 				if p.State == rea.StatePaused {
 					return fmt.Sprintf("%s is paused already, at position %d", safe(p.Name), p.Position), nil
 				}
-				return fmt.Sprintf("paused %s at position %d", safe(p.Name), p.Position), archive.PauseProjection(ctx, p.Name)
+				said := fmt.Sprintf("paused %s at position %d", safe(p.Name), p.Position)
+				if p.Inline {
+					said += ": appends keep its table as before, and nobody folds the rows that they leave behind"
+				}
+				return said, archive.PauseProjection(ctx, p.Name)
 			})
 		},
 	}

@@ -49,7 +49,7 @@ func (a *app) dropProjection(ctx context.Context, archive *rea.Archive, c *rea.C
 	case slices.ContainsFunc(c.Projections(), func(x rea.Projection) bool { return x.Name == p.Name }):
 		return &refusedError{"the catalog declares " + name + ": take it out of the file first"}
 	case p.mode == modeInline:
-		return &refusedError{name + " is inline: `rea catalog apply` makes appends leave its table alone, which is then yours to drop"}
+		return &refusedError{fmt.Sprintf("%s is inline: `rea catalog apply` makes appends leave its table alone, which is then yours: DROP TABLE %s", name, safe(p.table(d)))}
 	}
 	what := "its table " + safe(p.table(d)) + " is dropped"
 	if p.Kind == rea.KindGo {
