@@ -255,7 +255,7 @@ func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
 			if err := session.BuildTable(ctx, f); err != nil {
 				return err
 			}
-			if err := session.SwitchTable(ctx, f); err != nil {
+			if err := session.SwitchTable(ctx, f, false); err != nil {
 				return err
 			}
 		}
