@@ -29,18 +29,18 @@ type DependentsError struct {
 }
 
 func (e *DependentsError) Error() string {
-	doing, command := "rebuild ", "rea projection rebuild "+clip(e.Projection)
+	doing, command := "rebuild "+clip(e.Projection), "rea projection rebuild "+clip(e.Projection)
 	if e.Inline {
-		doing, command = "make the table anew of ", "rea catalog apply"
+		doing, command = "make the table of "+clip(e.Projection)+" anew", "rea catalog apply"
 	}
 	list := strings.Join(e.Dependents, ", ")
 	switch {
 	case e.Dropping:
 		return fmt.Sprintf("rea: drop the projection %s: drop what depends on its table first: %s", clip(e.Projection), list)
 	case e.Again:
-		return fmt.Sprintf("rea: %s%s: this depends on its table: %s: `%s --recreate-views` drops it and makes it again (in Go: Config.RecreateViews)", doing, clip(e.Projection), list, command)
+		return fmt.Sprintf("rea: %s: this depends on it: %s: `%s --recreate-views` drops that and makes it again (in Go: Config.RecreateViews)", doing, list, command)
 	}
-	return fmt.Sprintf("rea: %s%s: drop or change what the new table cannot take over: %s", doing, clip(e.Projection), list)
+	return fmt.Sprintf("rea: %s: drop or change what the new table cannot take over: %s", doing, list)
 }
 
 // CheckDependents is for stores: it gives a *DependentsError where something keeps a projection's table from being switched.
