@@ -32,6 +32,12 @@ type RowsBehind struct {
 
 func (c ProjectionChange) builds() bool { return c.Action == ActionMake || c.Action == ActionRebuild }
 
+func (c ProjectionChange) followed() Followed {
+	f := Followed{Name: c.Name, Inline: true, Kind: KindState, Of: c.table.Of, Version: c.table.Version, State: &c.table}
+	f.Definition, f.Fingerprint = c.table.Definition()
+	return f
+}
+
 // projectionChanges compares what is declared with what is there.
 func (a *Archive) projectionChanges(ctx context.Context, session OwnSession) ([]ProjectionChange, error) {
 	applied, err := session.Projections(ctx)
@@ -97,7 +103,10 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 			if builds = change.builds(); !builds {
 				return nil
 			}
-			return session.BuildStateTable(ctx, change.table)
+			if err := session.BuildStateTable(ctx, change.table); err != nil {
+				return err
+			}
+			return session.RehearseSwitch(ctx, change.followed(), a.config.RecreateViews)
 		})
 		switch {
 		case err != nil:
@@ -105,7 +114,10 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 		case !builds:
 			continue
 		}
-		if changes[i].filled, err = a.fillBeside(ctx, planned.table); err != nil {
+		if changes[i].filled, err = a.fillBeside(ctx, planned.table); err == nil {
+			err = a.own(ctx, func(session OwnSession) error { return session.CopyIndexes(ctx, planned.followed()) })
+		}
+		if err != nil {
 			// another process may have switched the table meanwhile that both fill
 			builds = false
 			look := a.still(ctx, planned, func(_ OwnSession, change ProjectionChange) error { builds = change.builds(); return nil })
@@ -124,7 +136,7 @@ func (a *Archive) installAll(ctx context.Context, changes []ProjectionChange) er
 			if change.Action == ActionRemove {
 				return session.RemoveProjection(ctx, change.Name)
 			}
-			if err := session.InstallStateTable(ctx, change.table, change.builds()); err != nil || !change.builds() {
+			if err := session.InstallStateTable(ctx, change.table, change.builds(), a.config.RecreateViews); err != nil || !change.builds() {
 				return err
 			}
 			return a.fillRecent(ctx, session, change.table, planned.filled)

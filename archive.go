@@ -42,6 +42,9 @@ type Config struct {
 	RetryAfter time.Duration
 	// StallAfter is after how many tries in vain a projection is stalled. 0: 8.
 	StallAfter int
+	// RecreateViews lets Rebuild and Apply drop the views that depend on a projection's table, and make them again as they were, when
+	// a new table takes its place, in the same transaction; on SQLite triggers too. False: they are a *DependentsError.
+	RecreateViews bool
 
 	runEvents  int // in a page of Run that a function gets
 	bulkEvents int // in one that goes into a table of REA's

@@ -28,8 +28,12 @@ func (a *Archive) DropProjection(ctx context.Context, name string) error {
 			if err != nil {
 				return err
 			}
+			refusal := &DependentsError{Projection: name, Dropping: true}
+			for _, d := range dependents {
+				refusal.Dependents = append(refusal.Dependents, d.Name)
+			}
 			if len(dependents) > 0 {
-				return &DependentsError{Projection: name, Dependents: dependents, Dropping: true}
+				return refusal
 			}
 		}
 		return session.DropProjection(ctx, f)

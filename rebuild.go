@@ -15,24 +15,12 @@ type RebuildProgress struct {
 	Head     int64 // the last position when it was looked at
 }
 
-// DependentsError says what depends on the table of a projection, and would keep the old rows or be lost.
-type DependentsError struct {
-	Projection string
-	Dependents []string // such as "view public.sales"
-	Dropping   bool     // it was to be dropped, not rebuilt
-}
-
-func (e *DependentsError) Error() string {
-	if e.Dropping {
-		return fmt.Sprintf("rea: drop the projection %s: drop what depends on its table first: %s", clip(e.Projection), strings.Join(e.Dependents, ", "))
-	}
-	return fmt.Sprintf("rea: rebuild %s: drop what depends on its table, and make it again afterwards: %s", clip(e.Projection), strings.Join(e.Dependents, ", "))
-}
-
 // Rebuild fills a new table for a followed projection beside the one that is read, catches up, and puts it in the place of
-// the other, while appends, readers and runners go on: readers see the old rows until then. Owner, comments and SELECT grants are
-// kept, indexes of somebody else's are not. progress (may be nil) is told after each page. Killed, it goes on
-// where it was. Two processes that rebuild one projection share the work. What depends on the table is a *DependentsError.
+// the other, while appends, readers and runners go on: readers see the old rows until then. Owner, comments, SELECT grants, and the
+// indexes, constraints, statistics and triggers that others have made on the table are kept. progress (may be nil) is told after
+// each page. Killed, it goes on where it was. Two processes that rebuild one projection share the work. What depends on the table is a
+// *DependentsError, unless Config.RecreateViews makes it again; so is what the new table cannot take over. All that is tried before
+// anything is filled.
 // An event that cannot be taken ends it, and stands in ProjectionOffset.Rebuild: the next call goes on from there, behind the event
 // after SkipEvent.
 //
@@ -58,33 +46,19 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 	if f.Kind == KindGo {
 		return a.rebuildGo(ctx, f, progress)
 	}
-	err = a.own(ctx, func(session OwnSession) error {
-		dependents, err := session.Dependents(ctx, f)
-		if err == nil && len(dependents) > 0 {
-			err = &DependentsError{Projection: f.Name, Dependents: dependents}
-		}
-		if err != nil {
-			return err
-		}
-		if err := session.BeginRebuild(ctx, f, false); err != nil {
-			return err
-		}
-		at, _, err := session.ClaimRebuild(ctx, f)
+	for tries := 1; ; tries++ {
+		err := a.beginRebuild(ctx, f)
 		if err == nil {
-			err = checkOffset(ctx, session, f.Name, at)
+			break
 		}
-		if errors.Is(err, ErrNeedsRebuild) { // the events were restored while it was built
-			err = session.BeginRebuild(ctx, f, true)
+		if !errors.Is(err, ErrRetry) || tries >= 10*a.config.Attempts || !pause(ctx, 50*time.Millisecond) {
+			return err
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	size := a.pageOf(f)
 	feed := a.feedReader(f)
 	defer feed.close()
-	for tries := 1; ; {
+	for tries, copied := 1, false; ; {
 		head, err := a.CatchUp(ctx)
 		if err != nil {
 			return err
@@ -101,7 +75,14 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 			size = min(2*size, a.pageOf(f))
 			progress(RebuildProgress{Position: at, Head: max(head, at)})
 		}
-		err = a.finishRebuild(ctx, f, feed, progress)
+		if !copied {
+			if err = a.copyIndexes(ctx, f); err == nil {
+				copied = true
+				continue // with what was appended meanwhile
+			}
+		} else {
+			err = a.finishRebuild(ctx, f, feed, progress)
+		}
 		if bad := badPage(err); bad != nil {
 			size = max(bad.tried/2, 1)
 			continue
@@ -114,6 +95,26 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 			return err
 		}
 	}
+}
+
+// beginRebuild makes the new table, unless it is there, and tries what is to happen at the switch.
+func (a *Archive) beginRebuild(ctx context.Context, f Followed) error {
+	return a.own(ctx, func(session OwnSession) error {
+		if err := session.BeginRebuild(ctx, f, false); err != nil {
+			return err
+		}
+		at, _, err := session.ClaimRebuild(ctx, f)
+		if err == nil {
+			err = checkOffset(ctx, session, f.Name, at)
+		}
+		if errors.Is(err, ErrNeedsRebuild) { // the events were restored while it was built
+			err = session.BeginRebuild(ctx, f, true)
+		}
+		if err != nil {
+			return err
+		}
+		return session.RehearseSwitch(ctx, f, a.config.RecreateViews)
+	})
 }
 
 // rebuildPage fills one page in. there is false where nobody rebuilds any more.
@@ -207,6 +208,16 @@ func (a *Archive) failRebuild(ctx context.Context, f Followed, err error) error 
 	return errors.Join(err, recording)
 }
 
+// copyIndexes makes the indexes of others on the table that was filled, which nobody reads yet.
+func (a *Archive) copyIndexes(ctx context.Context, f Followed) error {
+	return a.own(ctx, func(session OwnSession) error {
+		if _, there, err := session.ClaimRebuild(ctx, f); err != nil || !there {
+			return err
+		}
+		return session.CopyIndexes(ctx, f)
+	})
+}
+
 // finishRebuild keeps runners away, fills in what is left, and switches.
 func (a *Archive) finishRebuild(ctx context.Context, f Followed, feed *feedReader, progress func(RebuildProgress)) error {
 	at := int64(0)
@@ -224,7 +235,7 @@ func (a *Archive) finishRebuild(ctx context.Context, f Followed, feed *feedReade
 				return err
 			}
 			if at == from.Position {
-				return session.FinishRebuild(ctx, f, from, whoRuns())
+				return session.FinishRebuild(ctx, f, from, whoRuns(), a.config.RecreateViews)
 			}
 		}
 	})
@@ -264,7 +275,7 @@ func (a *Archive) rebuildGo(ctx context.Context, f Followed, progress func(Rebui
 					return err
 				}
 				if len(page) == 0 {
-					return session.FinishRebuild(ctx, f, at, whoRuns())
+					return session.FinishRebuild(ctx, f, at, whoRuns(), false)
 				}
 				err = session.Transaction().Savepoint(ctx, func() error { return a.applyPage(ctx, session, f, false, live.rebuildSkips(f), page) })
 				if err != nil {

@@ -64,8 +64,10 @@ func (f *follower) fail(ctx context.Context, err error) error {
 	delay := config.RetryAfter << min(failed.at.Failed.Attempts, 20)
 	record := Failure{Position: failed.event.Position, Error: errorText(failed.err), Delay: min(delay, max(lastRetry, config.RetryAfter))}
 	attempts := 0
-	recording := f.archive.own(ctx, func(session OwnSession) (err error) {
-		attempts, err = session.FailProjection(ctx, f.Name, failed.at.Offset, record, config.StallAfter)
+	ending, cancel := lingering(ctx) // what is recorded is said, too
+	defer cancel()
+	recording := f.archive.own(ending, func(session OwnSession) (err error) {
+		attempts, err = session.FailProjection(ending, f.Name, failed.at.Offset, record, config.StallAfter)
 		return err
 	})
 	if recording != nil {

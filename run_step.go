@@ -36,18 +36,18 @@ func (f *follower) run(ctx context.Context) {
 			lost.over()
 		}
 		switch {
+		case errors.Is(err, ErrNeedsRebuild): // said, though the runner is to stop
+			if f.said != err.Error() {
+				f.said = err.Error()
+				f.archive.config.Logger.Error("rea: a projection has stopped", "projection", f.Name, "error", f.said)
+			}
+			pause(ctx, 4*f.archive.config.PollEvery)
 		case ctx.Err() != nil:
 			return
 		case err == nil && moved > 0:
 			f.said, idle.now = "", 0
 			f.size = min(2*f.size, f.archive.pageOf(f.Followed))
 			continue
-		case errors.Is(err, ErrNeedsRebuild):
-			if f.said != err.Error() {
-				f.said = err.Error()
-				f.archive.config.Logger.Error("rea: a projection has stopped", "projection", f.Name, "error", f.said)
-			}
-			pause(ctx, 4*f.archive.config.PollEvery)
 		case err == nil, errors.Is(err, errElsewhere):
 			f.sleep(ctx, idle.next(false))
 		case passing(err):
@@ -155,15 +155,23 @@ func (f *follower) step(ctx context.Context) (moved int, err error) {
 	return f.trying, nil
 }
 
+// lingering is ctx for what is not interrupted: whoever has stopped the runner finds what it has done, and nothing comes after.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	ending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(commitLimit, cancel) })
+	return ending, func() {
+		stop()
+		cancel()
+	}
+}
+
 // move moves the offset, and commits.
 func (f *follower) move(ctx context.Context, session OwnSession, at ProjectionOffset, to Offset, size int) error {
 	if ok, err := session.MoveProjection(ctx, f.Name, f.who, at.Offset, to); err != nil || !ok {
 		return cmp.Or(err, errElsewhere)
 	}
-	// Not interrupted: whoever has stopped the runner finds what it has done, and nothing comes after.
-	ending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ending, cancel := lingering(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(commitLimit, cancel) })()
 	if err := session.Commit(ending); err != nil {
 		return err
 	}
@@ -257,7 +265,7 @@ func (a *Archive) makeProjection(ctx context.Context, f Followed) error {
 			if err := session.BuildTable(ctx, f); err != nil {
 				return err
 			}
-			if err := session.SwitchTable(ctx, f); err != nil {
+			if err := session.SwitchTable(ctx, f, false); err != nil {
 				return err
 			}
 		}

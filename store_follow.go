@@ -31,16 +31,24 @@ type FollowSession interface {
 	// BuildTable makes the table beside the one that is read, unless it is there, and takes away what was built for another
 	// definition.
 	BuildTable(ctx context.Context, f Followed) error
-	// SwitchTable puts the table that was built in the place of the one that is read, if there is one. It waits about a
-	// second for readers, which is then ErrRetry.
-	SwitchTable(ctx context.Context, f Followed) error
+	// RehearseSwitch finds out, with a table without rows, whether SwitchTable could take over what others have made on the
+	// table that is read, and takes it back. What cannot be is a *DependentsError. It waits a moment for readers, which is then
+	// ErrRetry.
+	RehearseSwitch(ctx context.Context, f Followed, recreate bool) error
+	// CopyIndexes makes the indexes that others have made on the table that is read on the one that was built, where that
+	// spares readers the wait.
+	CopyIndexes(ctx context.Context, f Followed) error
+	// SwitchTable puts the table that was built in the place of the one that is read, if there is one, with what others have made
+	// on that. recreate: what depends on it and can be made again is; else it is a *DependentsError. It waits a moment for
+	// readers, which is then ErrRetry.
+	SwitchTable(ctx context.Context, f Followed, recreate bool) error
 	// ReadStateRows reads the rows of aggregates, in any order; Was and Seq are rea_seq. An aggregate without a row has none.
 	ReadStateRows(ctx context.Context, t StateTable, beside bool, ids []string) ([]StateRow, error)
 	// AddStatistics adds rows to those with the same bucket and dimensions. They are sorted by these.
 	AddStatistics(ctx context.Context, t StatisticsTable, beside bool, rows []StatisticsRow) error
 
-	// Dependents lists what depends on a projection's table, for people.
-	Dependents(ctx context.Context, f Followed) ([]string, error)
+	// Dependents lists what depends on a projection's table.
+	Dependents(ctx context.Context, f Followed) ([]Dependent, error)
 	// BeginRebuild makes the table beside the one that is read, and records a rebuild at position 0, unless both are there
 	// for this definition and anew is false. What another one failed on, and left out, is forgotten.
 	BeginRebuild(ctx context.Context, f Followed, anew bool) error
@@ -54,8 +62,8 @@ type FollowSession interface {
 	// SkipInRebuild adds an event to those that a rebuild leaves out.
 	SkipInRebuild(ctx context.Context, name string, s Skipped) error
 	// FinishRebuild switches the table, records the definition, the offset and what the rebuild has left out, forgets failures and the rebuild. Of a Go
-	// projection there is no table. It waits a moment for readers, which is then ErrRetry.
-	FinishRebuild(ctx context.Context, f Followed, at Offset, runner string) error
+	// projection there is no table. recreate: see SwitchTable.
+	FinishRebuild(ctx context.Context, f Followed, at Offset, runner string, recreate bool) error
 	// DropProjection forgets a projection and its rebuild, and drops its tables; of a Go projection there are none.
 	DropProjection(ctx context.Context, f Followed) error
 	// UserSQL gives the transaction to a function of the program's, with the rights and settings that the connection had.

@@ -27,8 +27,8 @@ type ProjectionSession interface {
 	// SaveStateRows writes rows whose rea_seq is still Was, and gives their number.
 	SaveStateRows(ctx context.Context, t StateTable, beside bool, rows []StateRow) (int, error)
 	// InstallStateTable makes appends keep the table and records it. built: the table that was built takes the place of
-	// the one that is read. It waits about a second for others, which is then ErrRetry.
-	InstallStateTable(ctx context.Context, t StateTable, built bool) error
+	// the one that is read. recreate: see SwitchTable. It waits about a second for others, which is then ErrRetry.
+	InstallStateTable(ctx context.Context, t StateTable, built, recreate bool) error
 	// RemoveProjection makes appends leave the table alone, and forgets it. The table stays.
 	RemoveProjection(ctx context.Context, name string) error
 }

@@ -58,14 +58,6 @@ func (s *ownSession) BuildTable(ctx context.Context, f rea.Followed) error {
 	return s.build(ctx, f.Name, x.beside(), x.table(true), x.create())
 }
 
-func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed) error {
-	x := followedSQL{f}
-	if err := s.own(ctx); err != nil {
-		return mapError("switch the table of "+f.Name, err)
-	}
-	return s.switchTable(ctx, "switch the table of "+f.Name, f.Name, x.beside())
-}
-
 // readRows is SELECT aggregate_id, rea_seq, rea_updated_at and the columns as the texts that fill them. The rows are found by their
 // primary key.
 func (s stateSQL) readRows(beside bool) string {

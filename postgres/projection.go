@@ -169,58 +169,19 @@ WHERE c.relnamespace = 'rea_views'::regnamespace AND c.relkind = 'r'
 	return names, err
 }
 
-// copyGrants gives the new table what others may do with the old one, beside the roles of REA.
-const copyGrants = `
-DECLARE
-    g record;
-BEGIN
-    FOR g IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
-             FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass(%[1]s) AND a.grantee <> c.relowner AND a.privilege_type = 'SELECT' LOOP
-        EXECUTE format('GRANT %%s ON %%s TO %%s', g.privilege_type, to_regclass(%[2]s), g.grantee);
-    END LOOP;
-END`
-
-// copyComments gives the new table the comments of the old one.
-const copyComments = `
-DECLARE
-    old regclass := to_regclass(%[1]s);
-    new regclass := to_regclass(%[2]s);
-    o record;
-BEGIN
-    IF obj_description(old, 'pg_class') IS NOT NULL THEN
-        EXECUTE format('COMMENT ON TABLE %%s IS %%L', new, obj_description(old, 'pg_class'));
-    END IF;
-    FOR o IN SELECT n.attname, col_description(old, a.attnum) AS comment FROM pg_attribute a JOIN pg_attribute n ON n.attrelid = new AND n.attname = a.attname
-             WHERE a.attrelid = old AND a.attnum > 0 AND col_description(old, a.attnum) IS NOT NULL LOOP
-        EXECUTE format('COMMENT ON COLUMN %%s.%%I IS %%L', new, o.attname, o.comment);
-    END LOOP;
-END`
-
-// switchTable puts the table that was built in the place of the one that is read, and does not wait long for its readers.
-func (s *ownSession) switchTable(ctx context.Context, doing, name, beside string) error {
-	table, built := "rea_views."+quoteName(name), "rea_views."+quoteName(beside)
-	err := s.run(ctx, doing, `SET LOCAL lock_timeout = '200ms'`,
-		"DO "+quoteText(fmt.Sprintf(copyGrants, quoteText(table), quoteText(built))), "DO "+quoteText(fmt.Sprintf(copyComments, quoteText(table), quoteText(built))),
-		"DROP TABLE IF EXISTS "+table,
-		fmt.Sprintf("ALTER TABLE %s RENAME TO %s", built, quoteName(name)),
-		fmt.Sprintf("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", table, quoteName(beside+"_pkey"), quoteName(name+"_pkey")))
-	if sqlState(err) == "2BP01" {
-		return fmt.Errorf("%w: something depends on the table, a view most likely: drop that, do this again, and make it again", err)
-	}
-	return err
-}
-
 // InstallStateTable locks rea.events first: whoever has appended holds ROW EXCLUSIVE on it to the end of his transaction, so
 // that no event of his can be without the trigger and come after what was filled. Not rea.steps beside it: appends take
 // the two in either order. The table comes second and is not waited for long, for its readers may wait to append.
-func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) error {
+func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built, recreate bool) error {
 	x := stateSQL{t}
 	doing := "make appends keep " + x.table(false)
 	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '1s'`, `LOCK TABLE rea.events IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 		return err
 	}
 	if built {
-		if err := s.switchTable(ctx, doing, x.Name, x.beside()); err != nil {
+		f := rea.Followed{Name: t.Name, Inline: true}
+		f.Definition, f.Fingerprint = t.Definition()
+		if err := s.SwitchTable(ctx, f, recreate); err != nil {
 			return err
 		}
 	}

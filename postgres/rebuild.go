@@ -6,29 +6,6 @@ import (
 	"github.com/realtime-event-archive/rea"
 )
 
-// dependentsOfSQL lists views, foreign keys and what else would be lost or keep the old table: what depends on the table or its row
-// type, and is no part of it.
-const dependentsOfSQL = `
-SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
-FROM (
-    SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END AS classid, coalesce(r.ev_class, d.objid) AS objid, d.deptype
-    FROM pg_depend d
-    LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = to_regclass($1)
-       OR d.refclassid = 'pg_type'::regclass AND d.refobjid = (SELECT c.reltype FROM pg_class c WHERE c.oid = to_regclass($1))
-) d
-WHERE d.deptype = 'n' AND d.objid <> to_regclass($1)
-ORDER BY 1`
-
-func (s *ownSession) Dependents(ctx context.Context, f rea.Followed) (list []string, err error) {
-	var what string
-	err = each(ctx, s.db, func() error {
-		list = append(list, what)
-		return nil
-	}, []any{&what}, dependentsOfSQL, followedSQL{f}.table(false))
-	return list, mapError("look for what depends on "+f.Name, err)
-}
-
 func (s *ownSession) BeginRebuild(ctx context.Context, f rea.Followed, anew bool) error {
 	doing := "rebuild " + f.Name
 	x := followedSQL{f}
@@ -109,12 +86,12 @@ WHERE r.name = $1`, name, skip.Position, skip.Error, skip.By)
 	return err
 }
 
-func (s *ownSession) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string) error {
+func (s *ownSession) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string, recreate bool) error {
 	if err := s.own(ctx); err != nil {
 		return mapError("rebuild "+f.Name, err)
 	}
 	if f.Kind != rea.KindGo {
-		if err := s.SwitchTable(ctx, f); err != nil {
+		if err := s.SwitchTable(ctx, f, recreate); err != nil {
 			return err
 		}
 	}

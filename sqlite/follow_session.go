@@ -81,8 +81,12 @@ func (s *ownSession) BuildTable(ctx context.Context, f rea.Followed) error {
 	return s.do(func() error { return s.session.BuildTable(ctx, f) })
 }
 
-func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed) error {
-	return s.do(func() error { return s.session.SwitchTable(ctx, f) })
+func (s *ownSession) RehearseSwitch(ctx context.Context, f rea.Followed, recreate bool) error {
+	return s.do(func() error { return s.session.RehearseSwitch(ctx, f, recreate) })
+}
+
+func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate bool) error {
+	return s.do(func() error { return s.session.SwitchTable(ctx, f, recreate) })
 }
 
 func (s *ownSession) ReadStateRows(ctx context.Context, t rea.StateTable, beside bool, ids []string) (list []rea.StateRow, err error) {

@@ -45,24 +45,6 @@ func namesOf(dimensions []rea.Dimension) (names string) {
 	return names
 }
 
-func (s *session) SwitchTable(ctx context.Context, f rea.Followed) error {
-	return s.store.mapError("switch the table of "+f.Name,
-		s.switchTable(ctx, followedTable(f.Name, f.Fingerprint, false), followedTable(f.Name, f.Fingerprint, true)))
-}
-
-// switchTable puts the table that was built in the place of the one that is read.
-func (s *session) switchTable(ctx context.Context, table, beside string) error {
-	for _, statement := range []string{
-		"DROP TABLE IF EXISTS " + quoteName(table),
-		fmt.Sprintf("ALTER TABLE %s RENAME TO %s", quoteName(beside), quoteName(table)),
-	} {
-		if _, err := s.db.ExecContext(context.WithoutCancel(ctx), statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *session) ReadStateRows(ctx context.Context, t rea.StateTable, beside bool, ids []string) (list []rea.StateRow, err error) {
 	for _, id := range ids {
 		row, err := s.stateRow(ctx, t, tableOf(t, beside), id)

@@ -203,16 +203,16 @@ func stored(t rea.ColumnType, value *string) any {
 	return *value
 }
 
-func (s *session) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) (err error) {
+func (s *session) InstallStateTable(ctx context.Context, t rea.StateTable, built, recreate bool) (err error) {
 	exec := func(query string, args ...any) {
 		if err == nil {
 			_, err = s.db.ExecContext(context.WithoutCancel(ctx), query, args...)
 		}
 	}
-	if built {
-		err = s.switchTable(ctx, tableOf(t, false), tableOf(t, true))
-	}
 	definition, fingerprint := t.Definition()
+	if built {
+		err = s.SwitchTable(ctx, rea.Followed{Name: t.Name, Inline: true, Definition: definition, Fingerprint: fingerprint}, recreate)
+	}
 	exec(`
 INSERT INTO rea_projections (name, mode, aggregate_type, version, definition, fingerprint) VALUES (?1, 'inline', ?2, ?3, ?4, ?5)
 ON CONFLICT (name) DO UPDATE

@@ -47,8 +47,8 @@ func (s *ownSession) SaveStateRows(ctx context.Context, t rea.StateTable, beside
 	return saved, err
 }
 
-func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built bool) error {
-	return s.do(func() error { return s.session.InstallStateTable(ctx, t, built) })
+func (s *ownSession) InstallStateTable(ctx context.Context, t rea.StateTable, built, recreate bool) error {
+	return s.do(func() error { return s.session.InstallStateTable(ctx, t, built, recreate) })
 }
 
 func (s *ownSession) RemoveProjection(ctx context.Context, name string) error {

@@ -4,24 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"regexp"
 	"time"
 
 	"github.com/realtime-event-archive/rea"
 )
-
-// Dependents lists views and triggers that name the table: SQLite renames no table beside a view that it cannot read.
-func (s *session) Dependents(ctx context.Context, f rea.Followed) (list []string, err error) {
-	var what, text string
-	named := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(viewPrefix+f.Name) + `\b`)
-	err = each(ctx, s.db, func() error {
-		if named.MatchString(text) {
-			list = append(list, what)
-		}
-		return nil
-	}, []any{&what, &text}, `SELECT type || ' ' || name, sql FROM sqlite_master WHERE type IN ('view', 'trigger') ORDER BY 1`)
-	return list, s.store.mapError("look for what depends on "+f.Name, err)
-}
 
 func (s *session) BeginRebuild(ctx context.Context, f rea.Followed, anew bool) error {
 	doing, beside := "rebuild "+f.Name, followedTable(f.Name, f.Fingerprint, true)
@@ -83,9 +69,9 @@ WHERE name = ?1`, name, skip.Position, skip.Error, skip.By, rea.FormatTime(time.
 	return err
 }
 
-func (s *session) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string) error {
+func (s *session) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string, recreate bool) error {
 	if f.Kind != rea.KindGo {
-		if err := s.SwitchTable(ctx, f); err != nil {
+		if err := s.SwitchTable(ctx, f, recreate); err != nil {
 			return err
 		}
 	}
@@ -106,7 +92,7 @@ WHERE name = ?1`, f.Name, f.Definition, f.Fingerprint, int64(f.Version), f.Of, f
 	return err
 }
 
-func (s *ownSession) Dependents(ctx context.Context, f rea.Followed) (list []string, err error) {
+func (s *ownSession) Dependents(ctx context.Context, f rea.Followed) (list []rea.Dependent, err error) {
 	err = s.do(func() error { list, err = s.session.Dependents(ctx, f); return err })
 	return list, err
 }
@@ -132,6 +118,6 @@ func (s *ownSession) SkipInRebuild(ctx context.Context, name string, skip rea.Sk
 	return s.do(func() error { return s.session.SkipInRebuild(ctx, name, skip) })
 }
 
-func (s *ownSession) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string) error {
-	return s.do(func() error { return s.session.FinishRebuild(ctx, f, at, runner) })
+func (s *ownSession) FinishRebuild(ctx context.Context, f rea.Followed, at rea.Offset, runner string, recreate bool) error {
+	return s.do(func() error { return s.session.FinishRebuild(ctx, f, at, runner, recreate) })
 }

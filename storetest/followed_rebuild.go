@@ -74,7 +74,7 @@ var followedRebuilds = []clause{
 		b.undrifted(t, "order_state")
 	}},
 	{"P11 a rebuild goes on beside appends, and readers never see less", func(t *testing.T, d *Door) {
-		events := 20_000
+		events := 100_000
 		if testing.Short() {
 			events = 2_000
 		}

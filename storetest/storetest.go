@@ -60,7 +60,7 @@ type clause struct {
 func Run(t *testing.T, d *Door) {
 	clauses := slices.Concat(immutable, sequence, transactions, refusals, retries, keys, order, following, times,
 		numbers, texts, sizes, names, imports, progress, moments, contexts, snapshots, snapshotRuns, answers, migrations, crashes, model, machines, machineModels, versions,
-		functions, functionsLent, functionSnapshots, followed, followedFailing, followedRebuilds, rebuildsFailing, followedDrops, followedShapes, followedPages, builtIns, builtInModels,
+		functions, functionsLent, functionSnapshots, followed, followedFailing, followedRebuilds, followedSwitches, rebuildsFailing, followedDrops, followedShapes, followedPages, builtIns, builtInModels,
 		inline, inlineChanges, inlineStatuses, inlineBehind, inlineRaces, inlineModels)
 	if d.Concurrent {
 		clauses = slices.Concat(clauses, sequenceRaces, orderRaces, followedRaces, followedPageRaces, functionRaces)

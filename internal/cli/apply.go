@@ -10,14 +10,15 @@ import (
 )
 
 func (a *app) catalogApplyCommand() *cobra.Command {
-	var yes bool
+	var yes, recreate bool
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Make the catalog the state machine of the database",
 		Long: `Show what the catalog changes of the database's state machine, and apply it: from then on
 every writer in every language is held to its steps. Each catalog that is applied gets a number.
 The tables of its inline projections are made and filled first, while appends go on; rows that
-are behind are caught up every time.
+are behind are caught up every time. A table that takes the place of another takes over what
+"rea projection rebuild" does, with --recreate-views too.
 
 It asks on a terminal; elsewhere --yes confirms (exit code 4 without). Where the database
 has exactly these declarations there is nothing to do. A catalog that does not know the present
@@ -26,19 +27,20 @@ Rows that cannot be caught up are named (exit code 3).`,
 		Example: `  rea catalog apply
   rea catalog apply --yes --db sqlite:shop.db --catalog shop/rea.yaml`,
 		Args: between(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.catalogApply(cmd, yes) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.catalogApply(cmd, yes, recreate) },
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&recreate, "recreate-views", false, recreateViews)
 	return cmd
 }
 
-func (a *app) catalogApply(cmd *cobra.Command, yes bool) error {
+func (a *app) catalogApply(cmd *cobra.Command, yes, recreate bool) error {
 	ctx := cmd.Context()
 	f, err := a.mustCatalog()
 	if err != nil {
 		return err
 	}
-	archive, d, err := a.open(ctx, opening{role: "owner", catalog: f.Catalog})
+	archive, d, err := a.open(ctx, opening{role: "owner", catalog: f.Catalog, recreate: recreate})
 	if err != nil {
 		return err
 	}

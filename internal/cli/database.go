@@ -111,6 +111,7 @@ type opening struct {
 
 	retryAfter time.Duration // rea.Config.RetryAfter
 	stallAfter int           // rea.Config.StallAfter
+	recreate   bool          // rea.Config.RecreateViews
 }
 
 // open opens the resolved database.
@@ -124,7 +125,7 @@ func (a *app) open(ctx context.Context, o opening) (*rea.Archive, database, erro
 		o.logger = slog.New(&warnings{app: a})
 	}
 	config := rea.Config{Logger: o.logger, PageEvents: o.page, Catalog: o.catalog, NoSnapshots: true,
-		RetryAfter: o.retryAfter, StallAfter: o.stallAfter}
+		RetryAfter: o.retryAfter, StallAfter: o.stallAfter, RecreateViews: o.recreate}
 	if d.postgres != "" {
 		pool, err := a.connect(ctx, d)
 		if err != nil {

@@ -169,7 +169,7 @@ type projectionLine struct {
 	Version        int          `json:"version"`
 	Table          *string      `json:"table"`
 	State          string       `json:"state"`
-	Position       *int64       `json:"position"` // null: an inline one that is not applied
+	Position       *int64       `json:"position"` // null: an inline one where no runner has looked
 	Head           int64        `json:"head"`
 	Lag            *int64       `json:"lag"`       // in events; null: not known, or inline
 	LagSince       *string      `json:"lag_since"` // when the oldest event that it lacks was stored
@@ -202,7 +202,7 @@ func (p projection) line(d database) projectionLine {
 	line := projectionLine{Name: p.Name, Mode: p.mode, Kind: p.Kind, Of: given(p.of), Version: p.Version, Table: given(p.table(d)), State: p.word(), Head: p.Head,
 		UpdatedAt: givenTime(p.UpdatedAt), Runner: given(p.Runner), Attempts: p.Failed.Attempts, Error: given(p.Failed.Error),
 		FailingSince: givenTime(p.Failed.Since), NextTryAt: givenTime(p.Failed.NextTry), Skipped: len(p.Skipped), Trouble: given(p.trouble())}
-	if p.mode == modeInline && p.State == rea.StateNew {
+	if p.mode == modeInline && p.Position == 0 && p.Failed.Position == 0 { // nobody has looked for rows that are behind
 		return line
 	}
 	line.Position = &p.Position

@@ -12,20 +12,26 @@ import (
 )
 
 func (a *app) projectionRebuildCommand() *cobra.Command {
-	var yes bool
+	var yes, recreate bool
 	cmd := &cobra.Command{
 		Use:   "rebuild NAME...",
 		Short: "Fill a projection's table anew from the events, and switch",
 		Long: `Fill another table from all events beside the one that is read, by the definition that the
 catalog has now, catch up, and put it in the place of the old one. Appends, readers and runners go
 on meanwhile: readers see the old rows until the switch. Killed, the same command goes on where
-it was. What depends on the table (a view, a foreign key) is listed, and refuses it.
-Several are made anew one after the other.
+it was. Several are made anew one after the other.
+
+Indexes, constraints, statistics and triggers of yours on the table are taken over. Views that
+depend on it are listed, and refuse it: with --recreate-views they are dropped and made again as
+they were, in the transaction of the switch. What cannot be taken over (a foreign key to the table,
+a view over a column that is gone) is named before anything is filled (exit code 4).
+docs/projections.md has the list.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms (exit code 4
 without). An inline projection is made anew by "rea catalog apply", once its version is raised.`,
 		Example: `  rea projection rebuild hourly_sales
-  rea projection rebuild hourly_sales order_parcel --yes`,
+  rea projection rebuild hourly_sales order_parcel --yes
+  rea projection rebuild hourly_sales --recreate-views`,
 		Args:              between(1, 1000),
 		ValidArgsFunction: a.projectionNames(true, false, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,22 +40,29 @@ without). An inline projection is made anew by "rea catalog apply", once its ver
 					return &refusedError{"nobody replays a part of the events into a table that has them already: it would have them twice. A rebuild fills another table from the first event on, and readers see the old one until then: `rea projection rebuild " + safe(strings.Join(args, " ")) + "`"}
 				}
 			}
-			if _, err := a.mustCatalog(); err != nil {
+			f, err := a.mustCatalog()
+			if err != nil {
 				return err
 			}
-			ctx := cmd.Context()
-			return a.withProjections(ctx, "owner", func(archive *rea.Archive, c *rea.Catalog, d database) error {
-				return a.rebuild(ctx, archive, c, d, args, yes)
-			})
+			archive, d, err := a.open(cmd.Context(), opening{role: "owner", catalog: f.Catalog, recreate: recreate})
+			if err != nil {
+				return err
+			}
+			defer archive.Close()
+			return a.rebuild(cmd.Context(), archive, f.Catalog, d, args, yes)
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&recreate, "recreate-views", false, recreateViews)
 	for _, flag := range partial {
 		cmd.Flags().String(flag, "", "")
 		_ = cmd.Flags().MarkHidden(flag) // there is a flag of that name
 	}
 	return cmd
 }
+
+// recreateViews says what the flag of two commands does.
+const recreateViews = "drop the views that depend on the table, and make them again (SQLite: triggers too)"
 
 // partial are the flags by which people ask for a replay of a part, which is refused with the reason.
 var partial = []string{"from", "after", "position", "since"}

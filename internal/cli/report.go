@@ -206,7 +206,7 @@ func errorFields(err error) []field {
 	case errors.As(err, &unknownOf):
 		return append(refFields(unknownOf.Aggregate), field{"table", unknownOf.Table})
 	case errors.As(err, &views):
-		return []field{{"projection", views.Projection}, {"dependents", views.Dependents}}
+		return []field{{"projection", views.Projection}, {"dependents", views.Dependents}, {"recreate_views", views.Again}}
 	case errors.As(err, &stuck):
 		return []field{{"projection", stuck.p.Name}, {"state", stuck.p.State}, {"position", stuck.p.Position}}
 	case errors.As(err, &wrong):

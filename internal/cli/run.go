@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // zones of statistics, on systems without them
 
@@ -67,7 +68,8 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	archive, d, err := a.open(ctx, opening{role: "runner", catalog: c, logger: slog.New(&warnings{app: a, talks: true, timed: a.timed()}),
+	heard := &sync.Map{}
+	archive, d, err := a.open(ctx, opening{role: "runner", catalog: c, logger: slog.New(&warnings{app: a, talks: true, timed: a.timed(), heard: heard}),
 		retryAfter: f.retryAfter, stallAfter: f.stallAfter})
 	if err != nil {
 		return unlessStopped(ctx, err)
@@ -100,7 +102,7 @@ func (a *app) run(ctx context.Context, names []string, f runFlags) error {
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	watch := &runWatch{app: a, archive: archive, kept: kept, began: time.Now(), makes: makes, said: map[string]bool{}, me: thisProcess()}
+	watch := &runWatch{app: a, archive: archive, kept: kept, began: time.Now(), makes: makes, said: map[string]bool{}, heard: heard, me: thisProcess()}
 	if !f.once {
 		a.sayKept(list, kept, d)
 	}
@@ -174,6 +176,7 @@ type runWatch struct {
 	makes   bool // tables of new projections
 	me      string
 	said    map[string]bool
+	heard   *sync.Map // names of projections that the runner has said something about
 }
 
 // thisProcess is how rea names this process in rea.projections.runner.
@@ -226,8 +229,11 @@ func (w *runWatch) once(ctx context.Context, list []projection) {
 			switch p.State {
 			case rea.StateNew:
 				done = !w.makes || p.Inline // which is for `rea catalog apply`
-			case rea.StateStalled, rea.StatePaused, rea.StateNeedsRebuild:
+			case rea.StateStalled, rea.StatePaused:
 				done = true
+			case rea.StateNeedsRebuild: // which the database tells before the runner has looked, and said so
+				_, heard := w.heard.Load(p.Name)
+				done = heard || time.Since(w.began) > 10*time.Second
 			case rea.StateFailing:
 				done = p.Failed.Attempts > tries[p.Name]
 			case rea.StateRunning:

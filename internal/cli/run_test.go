@@ -52,15 +52,14 @@ func (sh *shell) value(sqliteQuery, postgresQuery string) (value int) {
 // exec runs a statement by hand, beside rea, with the tables' names of SQLite.
 func (sh *shell) exec(statement string) {
 	sh.t.Helper()
-	if strings.HasPrefix(statement, "CREATE ") {
+	if sh.store.name != "sqlite" {
+		statement = strings.NewReplacer("rea_views_", "rea_views.", "rea_projections", "rea.projections").Replace(statement)
+	}
+	if strings.HasPrefix(statement, "CREATE ") || strings.HasPrefix(statement, "DROP ") {
 		sh.create(statement)
 		return
 	}
-	if sh.store.name == "sqlite" {
-		sh.value(statement+" RETURNING 1", "")
-		return
-	}
-	sh.value("", strings.NewReplacer("rea_views_", "rea_views.", "rea_projections", "rea.projections").Replace(statement)+" RETURNING 1")
+	sh.value(statement+" RETURNING 1", statement+" RETURNING 1")
 }
 
 func (sh *shell) sales() int {

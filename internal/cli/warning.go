@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/realtime-event-archive/rea"
 )
@@ -12,8 +13,9 @@ import (
 // warnings writes what the libraries log as lines for people.
 type warnings struct {
 	app   *app
-	talks bool // it says what goes well, too
-	timed bool // with the time
+	talks bool      // it says what goes well, too
+	timed bool      // with the time
+	heard *sync.Map // nil, or names of projections that something was said about
 	attrs []slog.Attr
 }
 
@@ -25,6 +27,9 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	w.app.warned++
 	text := strings.TrimPrefix(r.Message, "rea: ")
 	add := func(attr slog.Attr) bool {
+		if w.heard != nil && (attr.Key == "projection" || attr.Key == "what") {
+			w.heard.Store(strings.TrimPrefix(attr.Value.String(), "projection "), true)
+		}
 		text += ", " + attr.Key + " " + attr.Value.String()
 		return true
 	}
@@ -45,7 +50,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &warnings{w.app, w.talks, w.timed, slices.Concat(w.attrs, attrs)}
+	return &warnings{w.app, w.talks, w.timed, w.heard, slices.Concat(w.attrs, attrs)}
 }
 
 func (w *warnings) WithGroup(string) slog.Handler { return w }

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/realtime-event-archive/rea"
+)
+
+// copyGrants gives the new table what others may do with the old one, beside the roles of REA.
+const copyGrants = `
+DECLARE
+    old regclass := to_regclass(%[1]s);
+    new regclass := to_regclass(%[2]s);
+    g record;
+BEGIN
+    FOR g IN SELECT '' AS columns, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+             FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = old AND a.grantee <> c.relowner AND a.privilege_type = 'SELECT'
+             UNION ALL
+             SELECT format(' (%%I)', o.attname), CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
+             FROM pg_attribute o JOIN pg_attribute n ON n.attrelid = new AND n.attname = o.attname, aclexplode(o.attacl) a
+             WHERE o.attrelid = old AND o.attnum > 0 AND NOT o.attisdropped AND a.privilege_type = 'SELECT' LOOP
+        EXECUTE format('GRANT SELECT%%s ON %%s TO %%s', g.columns, new, g.grantee);
+    END LOOP;
+END`
+
+// copyComments gives the new table the comments of the old one.
+const copyComments = `
+DECLARE
+    old regclass := to_regclass(%[1]s);
+    new regclass := to_regclass(%[2]s);
+    o record;
+BEGIN
+    IF obj_description(old, 'pg_class') IS NOT NULL THEN
+        EXECUTE format('COMMENT ON TABLE %%s IS %%L', new, obj_description(old, 'pg_class'));
+    END IF;
+    FOR o IN SELECT n.attname, col_description(old, a.attnum) AS comment FROM pg_attribute a JOIN pg_attribute n ON n.attrelid = new AND n.attname = a.attname
+             WHERE a.attrelid = old AND a.attnum > 0 AND col_description(old, a.attnum) IS NOT NULL LOOP
+        EXECUTE format('COMMENT ON COLUMN %%s.%%I IS %%L', new, o.attname, o.comment);
+    END LOOP;
+END`
+
+// change is a statement that takes something of others' over to the new table.
+type change struct {
+	what string // it is about
+	role string // who runs it; "": the owner of the archive
+	text string
+}
+
+// changes reads statements that query writes for a table and the one beside it.
+func (s *ownSession) changes(ctx context.Context, f rea.Followed, query string) (list []change, err error) {
+	var c change
+	x := followedSQL{f}
+	err = each(ctx, s.db, func() error { list = append(list, c); return nil }, []any{&c.what, &c.role, &c.text}, query, x.table(false), x.table(true))
+	return list, mapError("look at what others have made on "+x.table(false), err)
+}
+
+// make runs statements, and says what one that cannot be run is about.
+func (s *ownSession) make(ctx context.Context, doing string, f rea.Followed, list []change) error {
+	role := ""
+	for _, c := range append(list, change{}) { // at the end as the owner of the archive
+		if c.role != role {
+			role = c.role
+			s.owner = false
+			if err := s.run(ctx, doing, "SET LOCAL ROLE NONE"); err != nil {
+				return err
+			}
+			if err := s.own(ctx); err != nil {
+				return mapError(doing, err)
+			}
+			if role != "" {
+				if err := s.run(ctx, doing, "SET LOCAL ROLE "+quoteName(role)); err != nil {
+					return err
+				}
+			}
+		}
+		if c.text == "" {
+			continue
+		}
+		err := s.run(ctx, doing, c.text)
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && strings.Contains(" 0A 22 23 2B 42 ", " "+refused.Code[:2]+" ") {
+			return &rea.DependentsError{Projection: f.Name, Inline: f.Inline, Dependents: []string{c.what + " (" + refused.Message + ")"}}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *ownSession) RehearseSwitch(ctx context.Context, f rea.Followed, recreate bool) error {
+	x := followedSQL{f}
+	doing := "try the switch of " + x.table(false)
+	if err := s.own(ctx); err != nil {
+		return mapError(doing, err)
+	}
+	dependents, err := s.Dependents(ctx, f)
+	if err == nil {
+		err = rea.CheckDependents(f, dependents, recreate)
+	}
+	if err != nil {
+		return err
+	}
+	for _, query := range []string{indexesSQL, restSQL} {
+		list, err := s.changes(ctx, f, query)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 || len(dependents) > 0 {
+			if err := s.run(ctx, doing, "SAVEPOINT rea_rehearsal", "SET LOCAL lock_timeout = '200ms'", "TRUNCATE "+x.table(true)); err != nil {
+				return err
+			}
+			if err := s.SwitchTable(ctx, f, recreate); err != nil {
+				return err
+			}
+			return s.run(ctx, doing, "ROLLBACK TO SAVEPOINT rea_rehearsal", "RELEASE SAVEPOINT rea_rehearsal")
+		}
+	}
+	return nil
+}
+
+func (s *ownSession) CopyIndexes(ctx context.Context, f rea.Followed) error {
+	x := followedSQL{f}
+	doing := "copy the indexes to " + x.table(true)
+	there := false
+	err := s.one(ctx, &there, `SELECT to_regclass($1) IS NOT NULL`, x.table(true))
+	if err == nil {
+		err = s.own(ctx)
+	}
+	if err != nil || !there { // another process has switched it
+		return mapError(doing, err)
+	}
+	// one at a time; writers go on
+	if err := s.run(ctx, doing, "LOCK TABLE "+x.table(true)+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
+		return err
+	}
+	return s.copyIndexes(ctx, doing, f)
+}
+
+func (s *ownSession) copyIndexes(ctx context.Context, doing string, f rea.Followed) error {
+	list, err := s.changes(ctx, f, indexesSQL)
+	if err != nil {
+		return err
+	}
+	return s.make(ctx, doing, f, list)
+}
+
+// SwitchTable does not wait long for the readers of the table. What is on it is looked at when nobody else can change it.
+func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate bool) error {
+	x := followedSQL{f}
+	table, beside := x.table(false), x.table(true)
+	doing := "switch the table of " + f.Name
+	if err := s.own(ctx); err != nil {
+		return mapError(doing, err)
+	}
+	there, err := s.TableThere(ctx, f)
+	if err != nil {
+		return err
+	}
+	rename := []string{fmt.Sprintf("ALTER TABLE %s RENAME TO %s", beside, quoteName(f.Name)),
+		fmt.Sprintf("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", table, quoteName(x.beside()+"_pkey"), quoteName(f.Name+"_pkey"))}
+	if !there {
+		return s.run(ctx, doing, rename...)
+	}
+	if err := s.run(ctx, doing, `SET LOCAL lock_timeout = '200ms'`, "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+		return err
+	}
+	dependents, err := s.Dependents(ctx, f)
+	if err == nil {
+		err = rea.CheckDependents(f, dependents, recreate)
+	}
+	if err == nil {
+		err = s.copyIndexes(ctx, doing, f) // those that came after CopyIndexes
+	}
+	if err != nil {
+		return err
+	}
+	var changes [3][]change
+	for i, query := range []string{dropViewsSQL, restSQL, viewsSQL} {
+		if changes[i], err = s.changes(ctx, f, query); err != nil {
+			return err
+		}
+	}
+	if err := s.make(ctx, doing, f, changes[0]); err != nil {
+		return err
+	}
+	err = s.run(ctx, doing, append([]string{"DO " + quoteText(fmt.Sprintf(copyGrants, quoteText(table), quoteText(beside))),
+		"DO " + quoteText(fmt.Sprintf(copyComments, quoteText(table), quoteText(beside))), "DROP TABLE " + table}, rename...)...)
+	if err != nil {
+		return err
+	}
+	return s.make(ctx, doing, f, append(changes[1], changes[2]...))
+}
