@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -115,7 +116,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 				continue
 			}
 			s := State{}
-			table, err := adopt.Describe(ctx, tx, x.name, nil)
+			table, err := describe(ctx, tx, x.name)
 			if err != nil {
 				list = append(list, State{Guard{Table: &adopt.Table{Name: x.name}}, []string{err.Error()}})
 				continue
@@ -123,6 +124,8 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			s.Table = table
 			if err := s.load(ctx, tx); err != nil {
 				s.Problems = append(s.Problems, err.Error())
+			} else if problem := s.keyProblem(ctx, tx); problem != "" {
+				s.Problems = append(s.Problems, problem)
 			}
 			for _, p := range x.bare {
 				s.Problems = append(s.Problems, fmt.Sprintf("%s has not all triggers of the guard: `rea guard regenerate`", p))
@@ -156,10 +159,33 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 	return list, explain(nil, err)
 }
 
+// describe describes a guarded table, whatever became of its key since.
+func describe(ctx context.Context, db adopt.Queryer, name string) (*adopt.Table, error) {
+	t, err := adopt.Describe(ctx, db, name, nil)
+	var noKey *adopt.KeyError
+	if errors.As(err, &noKey) {
+		err = nil
+	}
+	return t, err
+}
+
+// keyProblem is what became of a key that no longer names a row: "": nothing.
+func (g *Guard) keyProblem(ctx context.Context, db adopt.Queryer) string {
+	for _, k := range g.Table.Key {
+		if c := g.Table.Columns[k]; !c.NotNull {
+			return fmt.Sprintf("the column %s of the key can be null by now, and such a row is refused: ALTER TABLE ... ALTER COLUMN ... SET NOT NULL", c.Name)
+		}
+	}
+	if _, err := adopt.Describe(ctx, db, g.Table.SQL(), g.Settings.Key); err != nil {
+		return strings.TrimPrefix(err.Error(), "rea: ")
+	}
+	return ""
+}
+
 // find describes the table of a guard in a transaction, loads the guard, and hands both to fn.
 func find(ctx context.Context, db Beginner, table string, fn func(g *Guard, tx pgx.Tx) error) (*Guard, error) {
 	g := &Guard{}
-	err := g.within(ctx, db, table, nil, func(tx pgx.Tx) error {
+	err := g.within(ctx, db, table, func(tx pgx.Tx, name string) (*adopt.Table, error) { return describe(ctx, tx, name) }, func(tx pgx.Tx) error {
 		*g = Guard{Table: g.Table}
 		if err := g.load(ctx, tx); err != nil {
 			return err

@@ -169,6 +169,25 @@ func TestAColumnThatWasMadeAnewIsLevelled(t *testing.T) {
 	w.same("the check", w.differences("orders", "order"), "")
 }
 
+func TestAKeyThatNamesNoRowAnyMoreIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(`CREATE TABLE orders (nr int PRIMARY KEY, id int NOT NULL, status text, CONSTRAINT one UNIQUE (id)); INSERT INTO orders VALUES (1, 10, 'a')`)
+	w.add("orders", guard.Settings{Type: "order", Key: []string{"id"}})
+	w.same("problems", w.problems(), "")
+	w.do(`ALTER TABLE orders DROP CONSTRAINT one`)
+	w.same("problems", w.problems(), "the columns id of public.orders have no unique index of their own: two rows could be one object")
+	w.do(`ALTER TABLE orders DROP CONSTRAINT orders_pkey, ALTER nr DROP NOT NULL, ALTER id DROP NOT NULL`)
+	w.same("problems", w.problems(), "the column id of the key can be null by now, and such a row is refused: ALTER TABLE ... ALTER COLUMN ... SET NOT NULL")
+	w.refused("23502", `INSERT INTO orders VALUES (2, NULL, 'b')`)
+	w.refused("23502", `UPDATE orders SET id = NULL`)
+	w.do(`INSERT INTO orders VALUES (2, 10, 'b'); UPDATE orders SET status = 'c'`) // two of one name, and each of their changes is there
+	w.want("10Insert 10Update 10Update", kinds)
+	if _, err := guard.Remove(t.Context(), w, "orders", guard.By{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatIsWrittenWhileTriggersAreOffIsFound(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
