@@ -79,7 +79,9 @@ SELECT g.relation::text,
              WHERE c.name IS NULL OR a.attname IS NULL OR a.attname::text <> c.name OR a.type <> c.type ORDER BY coalesce(a.attnum, c.number)),
        g.made_for <> g.relation::oid, EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = g.relation), g.mode = 'refuse' AND g.glass_broken,
        coalesce(pg_catalog.has_table_privilege(e.relowner, g.relation, 'SELECT') AND pg_catalog.has_schema_privilege(e.relowner, r.relnamespace, 'USAGE'), true),
-       pg_catalog.pg_get_userbyid(e.relowner), coalesce((SELECT i.inhparent::regclass::text FROM pg_catalog.pg_inherits i WHERE i.inhrelid = g.relation), ''),
+       pg_catalog.pg_get_userbyid(e.relowner), coalesce((SELECT i.inhparent::regclass::text FROM pg_catalog.pg_inherits i WHERE i.inhrelid = g.relation AND r.relispartition), ''),
+       ARRAY(SELECT format('ALTER TABLE %s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass) FROM pg_catalog.pg_inherits i
+             WHERE NOT r.relispartition AND (i.inhrelid = g.relation OR i.inhparent = g.relation AND r.relkind = 'r') ORDER BY 1),
        ARRAY(SELECT DISTINCT t.tgrelid::regclass::text FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid
              WHERE f.pronamespace = 'rea'::regnamespace AND f.proname::text ~ ('^guard_' || g.guard_id || '_[a-z]+$')
                AND NOT EXISTS (SELECT FROM parts p WHERE p.guard_id = g.guard_id AND p.relid = t.tgrelid) ORDER BY 1)
@@ -97,7 +99,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 		}
 		type row struct {
 			name, keeper, parent             string
-			bare, off, columns, left         []string
+			bare, off, columns, kin, left    []string
 			restored, there, broken, reading bool
 		}
 		rows, err := tx.Query(ctx, stateSQL)
@@ -105,7 +107,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			return err
 		}
 		found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
-			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper, &x.parent, &x.left)
+			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper, &x.parent, &x.kin, &x.left)
 		})
 		if err != nil {
 			return err
@@ -138,6 +140,9 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			}
 			if x.parent != "" {
 				s.Problems = append(s.Problems, fmt.Sprintf("it is a partition of %s now, and what is written there does not come by here: `rea guard remove`, and guard %[1]s", x.parent))
+			}
+			for _, statement := range x.kin {
+				s.Problems = append(s.Problems, fmt.Sprintf("it inherits or is inherited from by now, and what is written through the other table does not come by here: `%s`", statement))
 			}
 			for _, c := range x.columns {
 				s.Problems = append(s.Problems, fmt.Sprintf("%s since the guard was made, which goes the slow way: `rea guard regenerate`", c))

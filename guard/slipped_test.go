@@ -169,6 +169,29 @@ func TestAColumnThatWasMadeAnewIsLevelled(t *testing.T) {
 	w.same("the check", w.differences("orders", "order"), "")
 }
 
+func TestATableThatInheritsByNowIsTold(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.baseline("orders", "order")
+	w.do(`CREATE TABLE above (LIKE orders INCLUDING CONSTRAINTS); ALTER TABLE orders INHERIT above; CREATE TABLE below () INHERITS (orders)`)
+	const said = "it inherits or is inherited from by now, and what is written through the other table does not come by here: `ALTER TABLE "
+	w.same("problems", w.problems(), said+"public.below NO INHERIT public.orders`\n"+said+"public.orders NO INHERIT public.above`")
+	w.do(`UPDATE above SET status = 'hidden' WHERE id = 1; INSERT INTO below VALUES (7, 'hidden')`)
+	w.want("1BaselineCreated 2BaselineCreated", kinds)
+	w.same("the check", w.differences("orders", "order"), `different 1 status "hidden", not "placed"`+"\nmissing 7")
+}
+
+func TestATriggerThatWasRenamedDoesNotRecordTwice(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`ALTER TRIGGER rea_guard_update ON orders RENAME TO mine`)
+	w.do(`UPDATE orders SET status = 'a' WHERE id = 1`)
+	w.same("problems", w.problems(), "public.orders has not all triggers of the guard: `rea guard regenerate`")
+	w.regenerate("orders", 0)
+	w.do(`UPDATE orders SET status = 'b' WHERE id = 1`)
+	w.want("1Update 1Update", kinds)
+}
+
 func TestAKeyThatNamesNoRowAnyMoreIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
