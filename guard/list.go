@@ -130,10 +130,10 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 				s.Problems = append(s.Problems, problem)
 			}
 			for _, p := range x.bare {
-				s.Problems = append(s.Problems, fmt.Sprintf("%s has not all triggers of the guard: `rea guard regenerate`", p))
+				s.Problems = append(s.Problems, fmt.Sprintf("%s has not all triggers of the guard: `rea guard regenerate %s`", p, x.name))
 			}
 			for _, p := range x.off {
-				s.Problems = append(s.Problems, fmt.Sprintf("triggers of %s are switched off, or fire in replicas alone: `rea guard regenerate`", p))
+				s.Problems = append(s.Problems, fmt.Sprintf("triggers of %s are switched off, or fire in replicas alone: `rea guard regenerate %s`", p, x.name))
 			}
 			for _, p := range x.left {
 				s.Problems = append(s.Problems, fmt.Sprintf("%s is no partition of it any more, and what is written there is recorded still: attach it again, or drop its triggers rea_guard_insert, rea_guard_update, rea_guard_delete and rea_guard_truncate", p))
@@ -145,16 +145,16 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 				s.Problems = append(s.Problems, fmt.Sprintf("it inherits or is inherited from by now, and what is written through the other table does not come by here: `%s`", statement))
 			}
 			for _, c := range x.columns {
-				s.Problems = append(s.Problems, fmt.Sprintf("%s since the guard was made, which goes the slow way: `rea guard regenerate`", c))
+				s.Problems = append(s.Problems, fmt.Sprintf("%s since the guard was made, which goes the slow way: `rea guard regenerate %s`", c, x.name))
 			}
 			if x.restored && len(x.columns) == 0 {
-				s.Problems = append(s.Problems, "the table was restored: `rea guard regenerate`")
+				s.Problems = append(s.Problems, "the table was restored: `rea guard regenerate "+x.name+"`")
 			}
 			if x.broken {
-				s.Problems = append(s.Problems, "the glass is broken: writes are captured, not refused: `rea guard break-glass --end`")
+				s.Problems = append(s.Problems, "the glass is broken: writes are captured, not refused: `rea guard break-glass "+x.name+" --end`")
 			}
 			if !x.reading {
-				s.Problems = append(s.Problems, fmt.Sprintf("%s may not read the table, as TRUNCATE has it do: `rea guard regenerate`", x.keeper))
+				s.Problems = append(s.Problems, fmt.Sprintf("%s may not read the table, as TRUNCATE has it do: `rea guard regenerate %s`", x.keeper, x.name))
 			}
 			list = append(list, s)
 		}

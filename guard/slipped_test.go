@@ -79,7 +79,7 @@ func TestAnAttachedTableIsNamedUntilItIsGuarded(t *testing.T) {
 	w.do(`ALTER TABLE logs ATTACH PARTITION logs_3 FOR VALUES FROM (20) TO (30)`)
 	w.do(`UPDATE logs_3 SET n = 2`) // nobody sees it
 	w.same("the check", w.differences("logs", "log"), "missing 7/21")
-	w.same("problems", w.problems(), "public.logs_3 has not all triggers of the guard: `rea guard regenerate`")
+	w.same("problems", w.problems(), "public.logs_3 has not all triggers of the guard: `rea guard regenerate public.logs`")
 	w.do(`UPDATE logs SET n = 3 WHERE id = 7`) // through the table it is seen
 	w.regenerate("logs", 0)
 	w.do(`UPDATE logs_3 SET n = 4`)
@@ -98,7 +98,7 @@ func TestAGuardedTableThatIsAttachedToAnotherOneIsToldByBoth(t *testing.T) {
 	if err != nil || len(states) != 2 {
 		t.Fatalf("Status = %v, %v", states, err)
 	}
-	w.same("problems of the table", strings.Join(states[0].Problems, "\n"), "public.logs_3 has not all triggers of the guard: `rea guard regenerate`")
+	w.same("problems of the table", strings.Join(states[0].Problems, "\n"), "public.logs_3 has not all triggers of the guard: `rea guard regenerate public.logs`")
 	w.same("problems of the partition", strings.Join(states[1].Problems, "\n"), "it is a partition of public.logs now, and what is written there does not come by here: `rea guard remove`, and guard public.logs")
 	w.want("late", `SELECT aggregate_type FROM rea.events WHERE aggregate_id = '7/21'`)
 	if _, err := guard.Remove(t.Context(), w, "logs_3", guard.By{}); err != nil {
@@ -118,7 +118,7 @@ func TestARenamedAndMovedTableStaysGuarded(t *testing.T) {
 	w.do(`UPDATE shop.purchases SET status = 'paid' WHERE nr = 1; DELETE FROM shop.purchases WHERE nr = 2`)
 	w.want("1BaselineCreated 2BaselineCreated 1Update 2Delete", kinds)
 	w.want("shop.purchases", `SELECT table_name FROM rea.contexts ORDER BY context_id DESC LIMIT 1`)
-	w.same("problems", w.problems(), "renamed id to nr since the guard was made, which goes the slow way: `rea guard regenerate`\nrea_owner may not read the table, as TRUNCATE has it do: `rea guard regenerate`")
+	w.same("problems", w.problems(), "renamed id to nr since the guard was made, which goes the slow way: `rea guard regenerate shop.purchases`\nrea_owner may not read the table, as TRUNCATE has it do: `rea guard regenerate shop.purchases`")
 	w.refused("42501", `TRUNCATE shop.purchases`) // it has to read them
 	w.regenerate("shop.purchases", 1)
 	w.same("problems", w.problems(), "")
@@ -164,7 +164,7 @@ func TestAColumnThatWasMadeAnewIsLevelled(t *testing.T) {
 	w := ordersWorld(t, guard.Settings{})
 	w.do(`UPDATE orders SET note = 'old'`)
 	w.do(`ALTER TABLE orders DROP note, ADD note2 int; ALTER TABLE orders ADD note text DEFAULT 'new'; ALTER TABLE orders DROP note2`)
-	w.same("problems", w.problems(), "dropped note since the guard was made, which goes the slow way: `rea guard regenerate`\nadded note since the guard was made, which goes the slow way: `rea guard regenerate`")
+	w.same("problems", w.problems(), "dropped note since the guard was made, which goes the slow way: `rea guard regenerate public.orders`\nadded note since the guard was made, which goes the slow way: `rea guard regenerate public.orders`")
 	w.regenerate("orders", 2)
 	w.same("the check", w.differences("orders", "order"), "")
 }
