@@ -127,6 +127,11 @@ func (e *NoTableError) Error() string { return "rea: there is no table " + e.Tab
 // Is reports whether target is rea.ErrNotFound.
 func (e *NoTableError) Is(target error) bool { return target == rea.ErrNotFound }
 
+// KeyError says that the rows of a table have no name, or not the one that was asked for. Describe gives the table besides.
+type KeyError struct{ problem string }
+
+func (e *KeyError) Error() string { return "rea: " + e.problem }
+
 // choose sets Key.
 func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
 	rows, err := db.Query(ctx, keySQL, t.OID)
@@ -138,7 +143,7 @@ func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
 		return fmt.Errorf("rea: read the keys of %s: %w", t, err)
 	}
 	if len(unique) == 0 {
-		return fmt.Errorf("rea: %s has no primary key and no unique index over columns alone: a row has no name there", t)
+		return &KeyError{fmt.Sprintf("%s has no primary key and no unique index over columns alone: a row has no name there", t)}
 	}
 	if len(key) == 0 {
 		key = unique[0]
@@ -146,14 +151,14 @@ func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
 	for _, name := range key {
 		i := t.Index(name)
 		if i < 0 {
-			return fmt.Errorf("rea: %s has no column %s", t, name)
+			return &KeyError{fmt.Sprintf("%s has no column %s", t, name)}
 		}
 		t.Key = append(t.Key, i)
 	}
 	wanted := slices.Sorted(slices.Values(key))
 	i := slices.IndexFunc(unique, func(u []string) bool { return slices.Equal(slices.Sorted(slices.Values(u)), wanted) })
 	if i < 0 {
-		return fmt.Errorf("rea: the columns %s of %s have no unique index of their own: two rows could be one object", strings.Join(key, ", "), t)
+		return &KeyError{fmt.Sprintf("the columns %s of %s have no unique index of their own: two rows could be one object", strings.Join(key, ", "), t)}
 	}
 	for _, name := range unique[i] {
 		t.order = append(t.order, t.Index(name))

@@ -14,7 +14,7 @@ import (
 // Postgres looks at the archive in a PostgreSQL database. A reader's rights suffice for most of it; what it cannot see it says.
 func Postgres(ctx context.Context, db guard.Beginner, archive *rea.Archive) ([]Finding, error) {
 	var list []Finding
-	for _, look := range []func(context.Context, guard.Beginner) ([]Finding, error){schema, protection, sequence, open, guards, baselines} {
+	for _, look := range []func(context.Context, guard.Beginner) ([]Finding, error){schema, protection, sequence, transactions, guards, baselines} {
 		found, err := look(ctx, db)
 		if err != nil {
 			return nil, fmt.Errorf("rea: doctor: %w", err)
@@ -59,9 +59,11 @@ members AS (
 SELECT o.rolname::text, o.rolcanlogin, o.rolsuper,
        ARRAY(SELECT a.rolname::text FROM members m JOIN pg_roles a ON a.oid = m.member WHERE NOT a.rolsuper ORDER BY 1),
        ARRAY(SELECT a.rolname::text FROM pg_roles a WHERE a.rolsuper ORDER BY 1),
-       ARRAY(SELECT DISTINCT g.privilege_type || ' to ' || CASE g.grantee WHEN 0 THEN 'everybody' ELSE g.grantee::regrole::text END
-             FROM pg_class c, aclexplode(c.relacl) g
-             WHERE c.oid = 'rea.events'::regclass AND g.grantee <> c.relowner AND g.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES') ORDER BY 1)
+       ARRAY(SELECT DISTINCT g.privilege_type || coalesce(' (' || x.columns || ')', '') || ' to ' || CASE g.grantee WHEN 0 THEN 'everybody' ELSE g.grantee::regrole::text END
+             FROM owner o, (SELECT c.relacl AS acl, NULL AS columns FROM pg_class c WHERE c.oid = 'rea.events'::regclass
+                            UNION ALL SELECT a.attacl, quote_ident(a.attname) FROM pg_attribute a WHERE a.attrelid = 'rea.events'::regclass AND a.attacl IS NOT NULL) x,
+                  aclexplode(x.acl) g
+             WHERE g.grantee <> o.oid AND g.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES') ORDER BY 1)
 FROM owner o`
 
 func protection(ctx context.Context, db guard.Beginner) ([]Finding, error) {
@@ -102,7 +104,11 @@ func protection(ctx context.Context, db guard.Beginner) ([]Finding, error) {
 		list = append(list, wrong("triggers", "as the owner: SELECT rea.protect('rea.events') and ALTER TABLE ... ENABLE [ALWAYS] TRIGGER; then find out who did it", "%s", f))
 	}
 	for _, g := range granted {
-		list = append(list, wrong("rights", "REVOKE it on rea.events", "%s", g))
+		right, role, _ := strings.Cut(g, " to ")
+		if role == "everybody" {
+			role = "PUBLIC"
+		}
+		list = append(list, wrong("rights", fmt.Sprintf("as the owner: REVOKE %s ON rea.events FROM %s", right, role), "%s", g))
 	}
 	return list, nil
 }
@@ -124,46 +130,6 @@ FROM pg_sequences s WHERE s.schemaname = 'rea' AND s.sequencename = 'events_id_s
 		return []Finding{wrong("sequence", "as the owner: SELECT rea.mend_sequence()", "events_id_seq is at %d, and the highest id is %d: appends are refused", *last, highest)}, nil
 	}
 	return []Finding{fine("sequence", "ids up to %d", highest)}, nil
-}
-
-// openSQL lists the transactions of this database that have an xid, or hold back what others see, the oldest first.
-const openSQL = `
-SELECT format('pid %s, %s%s, %s for %s s: %s', a.pid, coalesce(a.usename, '?'), CASE WHEN a.application_name <> '' THEN ' (' || a.application_name || ')' ELSE '' END,
-              a.state, round(extract(epoch FROM clock_timestamp() - a.xact_start)), left(regexp_replace(coalesce(a.query, ''), '\s+', ' ', 'g'), 60))
-FROM pg_stat_activity a
-WHERE a.datname = current_database() AND a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid() AND a.backend_xid IS NOT NULL
-ORDER BY a.xact_start LIMIT 5`
-
-const preparedSQL = `
-SELECT format('%s, prepared by %s %s s ago', p.gid, p.owner, round(extract(epoch FROM clock_timestamp() - p.prepared)))
-FROM pg_prepared_xacts p WHERE p.database = current_database() ORDER BY p.prepared LIMIT 5`
-
-// open tells who may still commit ids that the numbering has passed over. It delays nobody else's events.
-func open(ctx context.Context, db guard.Beginner) (list []Finding, err error) {
-	var holes int64
-	if err := row(ctx, db, `SELECT count(*) FROM rea.feed_holes`, &holes); err != nil {
-		return nil, err
-	}
-	running, err := texts(ctx, db, openSQL)
-	if err != nil {
-		return nil, err
-	}
-	prepared, err := texts(ctx, db, preparedSQL)
-	if err != nil {
-		return nil, err
-	}
-	if holes == 0 {
-		list = append(list, fine("feed", "no holes are kept"))
-	} else {
-		list = append(list, fine("feed", "%d passes met ids that may still commit: they are kept until the transactions that were open then have ended", holes))
-	}
-	for _, text := range running {
-		list = append(list, fine("transactions", "%s", text))
-	}
-	for _, text := range prepared {
-		list = append(list, wrong("transactions", "COMMIT PREPARED or ROLLBACK PREPARED, whichever its coordinator says", "%s", text))
-	}
-	return list, nil
 }
 
 func guards(ctx context.Context, db guard.Beginner) (list []Finding, err error) {

@@ -22,7 +22,7 @@ import (
 // the others go on, and tries again, ten times in all.
 func Add(ctx context.Context, db Beginner, table string, s Settings, by By) (*Guard, error) {
 	g := &Guard{Settings: s.withDefaults()}
-	err := g.within(ctx, db, table, s.Key, func(tx pgx.Tx) error {
+	err := g.within(ctx, db, table, func(tx pgx.Tx, name string) (*adopt.Table, error) { return adopt.Describe(ctx, tx, name, s.Key) }, func(tx pgx.Tx) error {
 		if err := g.check(); err != nil {
 			return err
 		}
@@ -52,9 +52,9 @@ func Add(ctx context.Context, db Beginner, table string, s Settings, by By) (*Gu
 	return g, nil
 }
 
-// within runs fn in a transaction that may wait for a lock for a second only, again and again. Names of types are written under the
+// within describes the table and runs fn in a transaction that may wait for a lock for a second only, again and again. Names of types are written under the
 // search_path that the functions have.
-func (g *Guard) within(ctx context.Context, db Beginner, table string, key []string, fn func(pgx.Tx) error) error {
+func (g *Guard) within(ctx context.Context, db Beginner, table string, describe func(pgx.Tx, string) (*adopt.Table, error), fn func(pgx.Tx) error) error {
 	var err error
 	for range lockTries {
 		err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
@@ -67,7 +67,7 @@ func (g *Guard) within(ctx context.Context, db Beginner, table string, key []str
 			if err := set(ctx, tx, "pg_catalog, pg_temp", fmt.Sprint(lockTimeout.Milliseconds()), role); err != nil {
 				return err
 			}
-			described, err := adopt.Describe(ctx, tx, name, key)
+			described, err := describe(tx, name)
 			if err != nil {
 				return err
 			}

@@ -33,6 +33,11 @@ func (g *Guard) build(ctx context.Context, tx pgx.Tx) error {
 	for _, operation := range operations {
 		statements = append(statements, g.function(operation, hash), fmt.Sprintf("REVOKE EXECUTE ON FUNCTION rea.guard_%d_%s() FROM PUBLIC", g.ID, operation))
 	}
+	misnamed, err := g.misnamed(ctx, tx)
+	if err != nil {
+		return err
+	}
+	statements = append(statements, misnamed...)
 	for _, p := range g.parts {
 		for _, operation := range operations {
 			statements = append(statements, g.trigger(p, operation))
@@ -45,6 +50,21 @@ func (g *Guard) build(ctx context.Context, tx pgx.Tx) error {
 	}
 	_, err = tx.Exec(ctx, `SELECT rea.hand_over_guard($1, $2::oid)`, g.ID, g.Table.OID)
 	return err
+}
+
+const misnamedSQL = `
+SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass)
+FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+WHERE f.pronamespace = 'rea'::regnamespace AND f.proname::text ~ ('^guard_' || $1::int || '_[a-z]+$') AND t.tgname::text <> 'rea_' || regexp_replace(f.proname::text, '_[0-9]+_', '_')
+  AND t.tgrelid IN (SELECT $2::oid UNION SELECT p.relid FROM pg_partition_tree($2::oid::regclass) p)`
+
+// misnamed drops triggers that somebody has renamed: beside those that are made anew they would record all twice.
+func (g *Guard) misnamed(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	rows, err := tx.Query(ctx, misnamedSQL, g.ID, g.Table.OID)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // trigger is the statement that makes a trigger, or makes it anew, and on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -78,7 +79,9 @@ SELECT g.relation::text,
              WHERE c.name IS NULL OR a.attname IS NULL OR a.attname::text <> c.name OR a.type <> c.type ORDER BY coalesce(a.attnum, c.number)),
        g.made_for <> g.relation::oid, EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = g.relation), g.mode = 'refuse' AND g.glass_broken,
        coalesce(pg_catalog.has_table_privilege(e.relowner, g.relation, 'SELECT') AND pg_catalog.has_schema_privilege(e.relowner, r.relnamespace, 'USAGE'), true),
-       pg_catalog.pg_get_userbyid(e.relowner), coalesce((SELECT i.inhparent::regclass::text FROM pg_catalog.pg_inherits i WHERE i.inhrelid = g.relation), ''),
+       pg_catalog.pg_get_userbyid(e.relowner), coalesce((SELECT i.inhparent::regclass::text FROM pg_catalog.pg_inherits i WHERE i.inhrelid = g.relation AND r.relispartition), ''),
+       ARRAY(SELECT format('ALTER TABLE %s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass) FROM pg_catalog.pg_inherits i
+             WHERE NOT r.relispartition AND (i.inhrelid = g.relation OR i.inhparent = g.relation AND r.relkind = 'r') ORDER BY 1),
        ARRAY(SELECT DISTINCT t.tgrelid::regclass::text FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid
              WHERE f.pronamespace = 'rea'::regnamespace AND f.proname::text ~ ('^guard_' || g.guard_id || '_[a-z]+$')
                AND NOT EXISTS (SELECT FROM parts p WHERE p.guard_id = g.guard_id AND p.relid = t.tgrelid) ORDER BY 1)
@@ -96,7 +99,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 		}
 		type row struct {
 			name, keeper, parent             string
-			bare, off, columns, left         []string
+			bare, off, columns, kin, left    []string
 			restored, there, broken, reading bool
 		}
 		rows, err := tx.Query(ctx, stateSQL)
@@ -104,7 +107,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			return err
 		}
 		found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
-			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper, &x.parent, &x.left)
+			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper, &x.parent, &x.kin, &x.left)
 		})
 		if err != nil {
 			return err
@@ -115,7 +118,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 				continue
 			}
 			s := State{}
-			table, err := adopt.Describe(ctx, tx, x.name, nil)
+			table, err := describe(ctx, tx, x.name)
 			if err != nil {
 				list = append(list, State{Guard{Table: &adopt.Table{Name: x.name}}, []string{err.Error()}})
 				continue
@@ -123,6 +126,8 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			s.Table = table
 			if err := s.load(ctx, tx); err != nil {
 				s.Problems = append(s.Problems, err.Error())
+			} else if problem := s.keyProblem(ctx, tx); problem != "" {
+				s.Problems = append(s.Problems, problem)
 			}
 			for _, p := range x.bare {
 				s.Problems = append(s.Problems, fmt.Sprintf("%s has not all triggers of the guard: `rea guard regenerate %s`", p, x.name))
@@ -135,6 +140,9 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			}
 			if x.parent != "" {
 				s.Problems = append(s.Problems, fmt.Sprintf("it is a partition of %s now, and what is written there does not come by here: `rea guard remove`, and guard %[1]s", x.parent))
+			}
+			for _, statement := range x.kin {
+				s.Problems = append(s.Problems, fmt.Sprintf("it inherits or is inherited from by now, and what is written through the other table does not come by here: `%s`", statement))
 			}
 			for _, c := range x.columns {
 				s.Problems = append(s.Problems, fmt.Sprintf("%s since the guard was made, which goes the slow way: `rea guard regenerate %s`", c, x.name))
@@ -156,10 +164,33 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 	return list, explain(nil, err)
 }
 
+// describe describes a guarded table, whatever became of its key since.
+func describe(ctx context.Context, db adopt.Queryer, name string) (*adopt.Table, error) {
+	t, err := adopt.Describe(ctx, db, name, nil)
+	var noKey *adopt.KeyError
+	if errors.As(err, &noKey) {
+		err = nil
+	}
+	return t, err
+}
+
+// keyProblem is what became of a key that no longer names a row: "": nothing.
+func (g *Guard) keyProblem(ctx context.Context, db adopt.Queryer) string {
+	for _, k := range g.Table.Key {
+		if c := g.Table.Columns[k]; !c.NotNull {
+			return fmt.Sprintf("the column %s of the key can be null by now, and such a row is refused: ALTER TABLE ... ALTER COLUMN ... SET NOT NULL", c.Name)
+		}
+	}
+	if _, err := adopt.Describe(ctx, db, g.Table.SQL(), g.Settings.Key); err != nil {
+		return strings.TrimPrefix(err.Error(), "rea: ")
+	}
+	return ""
+}
+
 // find describes the table of a guard in a transaction, loads the guard, and hands both to fn.
 func find(ctx context.Context, db Beginner, table string, fn func(g *Guard, tx pgx.Tx) error) (*Guard, error) {
 	g := &Guard{}
-	err := g.within(ctx, db, table, nil, func(tx pgx.Tx) error {
+	err := g.within(ctx, db, table, func(tx pgx.Tx, name string) (*adopt.Table, error) { return describe(ctx, tx, name) }, func(tx pgx.Tx) error {
 		*g = Guard{Table: g.Table}
 		if err := g.load(ctx, tx); err != nil {
 			return err

@@ -169,6 +169,48 @@ func TestAColumnThatWasMadeAnewIsLevelled(t *testing.T) {
 	w.same("the check", w.differences("orders", "order"), "")
 }
 
+func TestATableThatInheritsByNowIsTold(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.baseline("orders", "order")
+	w.do(`CREATE TABLE above (LIKE orders INCLUDING CONSTRAINTS); ALTER TABLE orders INHERIT above; CREATE TABLE below () INHERITS (orders)`)
+	const said = "it inherits or is inherited from by now, and what is written through the other table does not come by here: `ALTER TABLE "
+	w.same("problems", w.problems(), said+"public.below NO INHERIT public.orders`\n"+said+"public.orders NO INHERIT public.above`")
+	w.do(`UPDATE above SET status = 'hidden' WHERE id = 1; INSERT INTO below VALUES (7, 'hidden')`)
+	w.want("1BaselineCreated 2BaselineCreated", kinds)
+	w.same("the check", w.differences("orders", "order"), `different 1 status "hidden", not "placed"`+"\nmissing 7")
+}
+
+func TestATriggerThatWasRenamedDoesNotRecordTwice(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	w.do(`ALTER TRIGGER rea_guard_update ON orders RENAME TO mine`)
+	w.do(`UPDATE orders SET status = 'a' WHERE id = 1`)
+	w.same("problems", w.problems(), "public.orders has not all triggers of the guard: `rea guard regenerate`")
+	w.regenerate("orders", 0)
+	w.do(`UPDATE orders SET status = 'b' WHERE id = 1`)
+	w.want("1Update 1Update", kinds)
+}
+
+func TestAKeyThatNamesNoRowAnyMoreIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(`CREATE TABLE orders (nr int PRIMARY KEY, id int NOT NULL, status text, CONSTRAINT one UNIQUE (id)); INSERT INTO orders VALUES (1, 10, 'a')`)
+	w.add("orders", guard.Settings{Type: "order", Key: []string{"id"}})
+	w.same("problems", w.problems(), "")
+	w.do(`ALTER TABLE orders DROP CONSTRAINT one`)
+	w.same("problems", w.problems(), "the columns id of public.orders have no unique index of their own: two rows could be one object")
+	w.do(`ALTER TABLE orders DROP CONSTRAINT orders_pkey, ALTER nr DROP NOT NULL, ALTER id DROP NOT NULL`)
+	w.same("problems", w.problems(), "the column id of the key can be null by now, and such a row is refused: ALTER TABLE ... ALTER COLUMN ... SET NOT NULL")
+	w.refused("23502", `INSERT INTO orders VALUES (2, NULL, 'b')`)
+	w.refused("23502", `UPDATE orders SET id = NULL`)
+	w.do(`INSERT INTO orders VALUES (2, 10, 'b'); UPDATE orders SET status = 'c'`) // two of one name, and each of their changes is there
+	w.want("10Insert 10Update 10Update", kinds)
+	if _, err := guard.Remove(t.Context(), w, "orders", guard.By{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatIsWrittenWhileTriggersAreOffIsFound(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{

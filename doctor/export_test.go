@@ -1,0 +1,4 @@
+package doctor
+
+// Open looks for transactions that are older than a limit.
+var Open = open
