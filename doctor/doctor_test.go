@@ -141,7 +141,7 @@ func TestEachTriggerOfAGuardThatIsGoneIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.do(`DROP TRIGGER rea_guard_` + operation + ` ON orders`)
-		if _, wrong, _ := p.said(); wrong != "guards: public.orders: public.orders has not all triggers of the guard -> rea guard regenerate\n" {
+		if _, wrong, _ := p.said(); wrong != "guards: public.orders: public.orders has not all triggers of the guard -> rea guard regenerate public.orders\n" {
 			t.Errorf("without %s: %s", operation, wrong)
 		}
 		p.do(`DROP TABLE orders`)

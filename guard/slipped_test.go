@@ -186,7 +186,7 @@ func TestATriggerThatWasRenamedDoesNotRecordTwice(t *testing.T) {
 	w := ordersWorld(t, guard.Settings{})
 	w.do(`ALTER TRIGGER rea_guard_update ON orders RENAME TO mine`)
 	w.do(`UPDATE orders SET status = 'a' WHERE id = 1`)
-	w.same("problems", w.problems(), "public.orders has not all triggers of the guard: `rea guard regenerate`")
+	w.same("problems", w.problems(), "public.orders has not all triggers of the guard: `rea guard regenerate public.orders`")
 	w.regenerate("orders", 0)
 	w.do(`UPDATE orders SET status = 'b' WHERE id = 1`)
 	w.want("1Update 1Update", kinds)
