@@ -341,18 +341,17 @@ BEGIN
             detail := rea.own_name(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type);
         END IF;
     END IF;
-    IF refused = 'limit' AND NEW.created_at IS NOT NULL THEN   -- a fact of an import
-        SELECT f.status, f.catalog_version, f.status, NULL INTO target, number, NEW.status, refused
-        FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1) f;
-    END IF;
     IF refused IS NOT NULL
        OR (NEW.status IS NOT NULL AND NEW.status IS DISTINCT FROM target)
        OR (NEW.catalog_version IS NOT NULL AND NEW.catalog_version IS DISTINCT FROM number) THEN
-        PERFORM FROM rea.events e
-        WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq;
-        IF NOT FOUND AND refused IS NOT NULL THEN
-            PERFORM rea.raise_refusal(refused, detail);
-        ELSIF NOT FOUND THEN
+        IF refused = 'limit' AND NEW.created_at IS NOT NULL AND NEW.catalog_version IS NULL THEN   -- a fact of an import
+            SELECT f.status, f.catalog_version INTO target, number
+            FROM rea.take_fact(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.status, NEW.seq - 1) f;
+        ELSIF NOT EXISTS (SELECT FROM rea.events e
+                          WHERE e.aggregate_type = NEW.aggregate_type AND e.aggregate_id = NEW.aggregate_id AND e.seq = NEW.seq) THEN
+            IF refused IS NOT NULL THEN
+                PERFORM rea.raise_refusal(refused, detail);
+            END IF;
             RAISE EXCEPTION 'rea: id, xid, db_user, recorded_at, status, catalog_version and context_id of an event are given by the archive'
                 USING ERRCODE = '428C9', SCHEMA = 'rea', TABLE = 'events',
                       HINT = 'Leave these columns out of the INSERT.',
