@@ -134,17 +134,19 @@ func TestEachFaultIsFound(t *testing.T) {
 
 func TestEachTriggerOfAGuardThatIsGoneIsFound(t *testing.T) {
 	t.Parallel()
+	p := newPatient(t)
+	p.do(`CREATE TABLE orders (id int PRIMARY KEY, status text)`)
+	if _, err := guard.Add(t.Context(), p, "orders", guard.Settings{Type: "order"}, guard.By{}); err != nil {
+		t.Fatal(err)
+	}
 	for _, operation := range []string{"insert", "update", "delete", "truncate"} {
-		p := newPatient(t)
-		p.do(`CREATE TABLE orders (id int PRIMARY KEY, status text)`)
-		if _, err := guard.Add(t.Context(), p, "orders", guard.Settings{Type: "order"}, guard.By{}); err != nil {
-			t.Fatal(err)
-		}
 		p.do(`DROP TRIGGER rea_guard_` + operation + ` ON orders`)
 		if _, wrong, _ := p.said(); wrong != "guards: public.orders: public.orders has not all triggers of the guard -> rea guard regenerate public.orders\n" {
 			t.Errorf("without %s: %s", operation, wrong)
 		}
-		p.do(`DROP TABLE orders`)
+		if _, _, err := guard.Regenerate(t.Context(), p, "orders", guard.By{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

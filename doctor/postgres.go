@@ -140,7 +140,7 @@ func guards(ctx context.Context, db guard.Beginner) (list []Finding, err error) 
 	for _, s := range states {
 		for _, p := range s.Problems {
 			text, next, found := strings.Cut(strings.TrimPrefix(p, "rea: "), ": `")
-			if next = strings.TrimSuffix(next, "`"); !found {
+			if next, _, _ = strings.Cut(next, "`"); !found {
 				next = "rea guard status"
 			}
 			list = append(list, wrong("guards", next, "%s: %s", s.Table, text))

@@ -39,7 +39,7 @@ func (g *Guard) load(ctx context.Context, db adopt.Queryer) error {
 	case !found:
 		return fmt.Errorf("%w: rea: %s has no guard: `rea guard status` lists those that have", rea.ErrNotFound, g.Table)
 	case len(key) < parts:
-		return fmt.Errorf("rea: guard of %s: a column of its key is gone: `rea guard remove`, and add it again", g.Table)
+		return fmt.Errorf("rea: guard of %s: a column of its key is gone: `rea guard remove %[1]s`, and add it again", g.Table)
 	}
 	s.Mode, s.Key, g.Table.Key = Mode(mode), key, nil
 	for _, name := range key {
@@ -139,7 +139,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 				s.Problems = append(s.Problems, fmt.Sprintf("%s is no partition of it any more, and what is written there is recorded still: attach it again, or drop its triggers rea_guard_insert, rea_guard_update, rea_guard_delete and rea_guard_truncate", p))
 			}
 			if x.parent != "" {
-				s.Problems = append(s.Problems, fmt.Sprintf("it is a partition of %s now, and what is written there does not come by here: `rea guard remove`, and guard %[1]s", x.parent))
+				s.Problems = append(s.Problems, fmt.Sprintf("it is a partition of %s now, and what is written there does not come by here: `rea guard remove %s`, and guard %[1]s", x.parent, x.name))
 			}
 			for _, statement := range x.kin {
 				s.Problems = append(s.Problems, fmt.Sprintf("it inherits or is inherited from by now, and what is written through the other table does not come by here: `%s`", statement))

@@ -98,3 +98,31 @@ func (w world) waits(other world) {
 	for w.one(`SELECT coalesce(wait_event_type, '') FROM (SELECT pg_stat_clear_snapshot()) c, pg_stat_activity WHERE pid = $1`, int32(pid)) != "Lock" {
 	}
 }
+
+func TestTriggersOfStatementsBeforeAndAfterTheGuardsAreBroughtLevel(t *testing.T) {
+	t.Parallel()
+	for _, trigger := range []string{"aa AFTER UPDATE ON orders", "zz AFTER UPDATE ON orders"} {
+		w := ordersWorld(t, guard.Settings{})
+		w.do(`CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF pg_trigger_depth() = 1 THEN UPDATE orders SET note = coalesce(note, '') || '!'; DELETE FROM orders WHERE id = 3; INSERT INTO orders VALUES (4, 'new') ON CONFLICT (id) DO UPDATE SET amount = 4; END IF; RETURN NULL; END $$;
+CREATE TRIGGER ` + trigger + ` FOR EACH STATEMENT EXECUTE FUNCTION again(); INSERT INTO orders VALUES (3, 'placed')`)
+		w.do(`BEGIN; UPDATE orders SET status = 'paid' WHERE id <> 2; UPDATE orders SET status = 'sent'; COMMIT`)
+		w.same(trigger, w.differences("orders", "order"), "")
+		w.want("3DirectDelete", `SELECT aggregate_id || event_type FROM rea.events WHERE aggregate_type = 'order' AND aggregate_id = '3' ORDER BY seq DESC LIMIT 1`)
+	}
+}
+
+func TestATriggerThatWritesOtherRowsOfTheTableIsRecorded(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"BEFORE", "AFTER"} {
+		w := ordersWorld(t, guard.Settings{})
+		w.do(`CREATE TABLE totals (id int PRIMARY KEY, n numeric); INSERT INTO totals VALUES (1, 0);
+CREATE FUNCTION next() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE totals SET n = n + 1; IF NEW.id < 5 THEN UPDATE orders SET amount = amount + 1 WHERE id = NEW.id + 1; END IF; RETURN NEW; END $$;
+CREATE TRIGGER next ` + when + ` UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION next(); INSERT INTO orders SELECT n, 'placed', 0 FROM generate_series(3, 6) n`)
+		w.add("totals", guard.Settings{Type: "total"})
+		w.do(`UPDATE orders SET status = 'paid' WHERE id = 1; UPDATE orders SET status = 'sent' WHERE id = 4`)
+		w.same(when, w.differences("orders", "order"), "")
+		w.same(when, w.differences("totals", "total"), "")
+	}
+}

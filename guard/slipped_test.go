@@ -99,7 +99,7 @@ func TestAGuardedTableThatIsAttachedToAnotherOneIsToldByBoth(t *testing.T) {
 		t.Fatalf("Status = %v, %v", states, err)
 	}
 	w.same("problems of the table", strings.Join(states[0].Problems, "\n"), "public.logs_3 has not all triggers of the guard: `rea guard regenerate public.logs`")
-	w.same("problems of the partition", strings.Join(states[1].Problems, "\n"), "it is a partition of public.logs now, and what is written there does not come by here: `rea guard remove`, and guard public.logs")
+	w.same("problems of the partition", strings.Join(states[1].Problems, "\n"), "it is a partition of public.logs now, and what is written there does not come by here: `rea guard remove public.logs_3`, and guard public.logs")
 	w.want("late", `SELECT aggregate_type FROM rea.events WHERE aggregate_id = '7/21'`)
 	if _, err := guard.Remove(t.Context(), w, "logs_3", guard.By{}); err != nil {
 		t.Fatal(err)
