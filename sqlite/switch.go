@@ -33,7 +33,7 @@ func (s *session) views(ctx context.Context, table string) (list []made, err err
 	names := []*regexp.Regexp{naming(table)}
 	for i := 0; i < len(names); i++ {
 		all = slices.DeleteFunc(all, func(m made) bool {
-			if !names[i].MatchString(m.text) {
+			if !names[i].MatchString(strings.ReplaceAll(m.text, `""`, `"`)) {
 				return false
 			}
 			if list = append(list, m); m.kind == "view" {
@@ -91,20 +91,22 @@ func (s *session) RehearseSwitch(ctx context.Context, f rea.Followed, recreate b
 	if err != nil || len(views)+len(indexes) == 0 {
 		return s.store.mapError(doing, err)
 	}
-	steps := []func() error{
-		func() error { return s.exec(ctx, "SAVEPOINT rea_rehearsal") },
-		func() error { return s.exec(ctx, "DROP TABLE "+quoteName(followedTable(f.Name, f.Fingerprint, true))) },
-		func() error { return s.BuildTable(ctx, f) },
-		func() error { return s.SwitchTable(ctx, f, recreate) },
-		func() error { return s.exec(ctx, "ROLLBACK TO SAVEPOINT rea_rehearsal") },
-		func() error { return s.exec(ctx, "RELEASE SAVEPOINT rea_rehearsal") },
-	}
-	for _, step := range steps {
-		if err = step(); err != nil {
-			break
+	exec := func(query string) {
+		if err == nil {
+			_, err = s.change(ctx, doing, query)
 		}
 	}
-	return s.store.mapError(doing, err)
+	exec("SAVEPOINT rea_rehearsal")
+	exec("DROP TABLE " + quoteName(followedTable(f.Name, f.Fingerprint, true)))
+	if err == nil {
+		err = s.BuildTable(ctx, f)
+	}
+	if err == nil {
+		err = s.SwitchTable(ctx, f, recreate)
+	}
+	exec("ROLLBACK TO SAVEPOINT rea_rehearsal")
+	exec("RELEASE SAVEPOINT rea_rehearsal")
+	return err
 }
 
 func (s *session) exec(ctx context.Context, query string) error {
