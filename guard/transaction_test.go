@@ -147,3 +147,19 @@ func TestARowThatIsTooDeepIsRefused(t *testing.T) {
 	w.refused("RE005", `INSERT INTO docs VALUES (2, $1::text::jsonb)`, deep(899))
 	w.want("1", `SELECT count(*) FROM docs`)
 }
+
+func TestAnIDThatIsNoNameIsRefusedWithIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(`CREATE TABLE docs (id text PRIMARY KEY, n int)`)
+	w.add("docs", guard.Settings{Type: "doc"})
+	for _, id := range []string{strings.Repeat("x", 201), "", " a", "a ", "a\nb", "\u0085"} {
+		e := w.refused("RE005", `INSERT INTO docs VALUES ($1, 1)`, id)
+		if !strings.Contains(e.Detail, `"code": "limit"`) || !strings.Contains(e.Message, "cannot record the row") {
+			t.Errorf("%q: %s, %s", id, e.Message, e.Detail)
+		}
+	}
+	w.do(`INSERT INTO docs VALUES ($1, 1)`, strings.Repeat("x", 200))
+	w.refused("RE005", `UPDATE docs SET id = id || 'x'`)
+	w.want("1", `SELECT count(*) FROM rea.events WHERE aggregate_type = 'doc'`)
+}

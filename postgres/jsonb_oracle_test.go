@@ -165,7 +165,7 @@ func ownRefusal(err error, text, printed string) bool {
 	case strings.Contains(message, "nested more than"):
 		return depth > rea.MaxDepth && errors.Is(err, rea.ErrLimit)
 	case strings.Contains(message, "is more than"):
-		return len(printed) > oracleLimit && errors.Is(err, rea.ErrLimit)
+		return (duplicate || len(printed) > oracleLimit) && errors.Is(err, rea.ErrLimit) // of two members the server prints one
 	}
 	return false
 }

@@ -60,6 +60,8 @@ BEGIN
         actor_id, reason, correlation_id, idempotency_key, key_events, metadata, created_at);
     IF bad IS NULL THEN
         RETURN true;
+    ELSIF bad OPERATOR(pg_catalog.=) 'aggregate_id' AND event_type OPERATOR(pg_catalog.=) ANY ('{DirectInsert,DirectUpdate,DirectDelete}'::text[]) THEN
+        PERFORM rea.refuse_row(aggregate_type, aggregate_id, 'id');   -- the application wrote a row, and not this table
     END IF;
     RAISE EXCEPTION 'new row for relation "events" violates check constraint "events_%_check"', bad
         USING ERRCODE = '23514', SCHEMA = 'rea', TABLE = 'events', COLUMN = bad, CONSTRAINT = 'events_' OPERATOR(pg_catalog.||) bad OPERATOR(pg_catalog.||) '_check';

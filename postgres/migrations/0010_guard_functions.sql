@@ -45,7 +45,8 @@ DECLARE
                            left(aggregate_id, 60), what);
 BEGIN
     RAISE EXCEPTION USING MESSAGE = message, ERRCODE = 'RE005',
-        HINT = 'Let the guard ignore or redact the column: rea guard remove, and add it again with --ignore.',
+        HINT = CASE what WHEN 'id' THEN 'The id of an object has 1 to 200 bytes, no control characters, and no space at either end.'
+                         ELSE 'Let the guard ignore or redact the column: rea guard change --ignore.' END,
         DETAIL = jsonb_build_object('code', 'limit', 'message', message, 'what', what, 'aggregate_type', left(aggregate_type, 200),
                                     'aggregate_id', left(aggregate_id, 200));
 END
