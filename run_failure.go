@@ -75,8 +75,10 @@ func (f *follower) fail(ctx context.Context, err error) error {
 		"seq", failed.event.Seq, "event", failed.event.Type, "attempts", attempts, "error", record.Error}
 	switch {
 	case attempts >= config.StallAfter:
+		f.failing = true
 		config.Logger.Error("rea: a projection is stalled: `rea projection retry "+f.Name+"`, or skip the event", about...)
 	case attempts == 1:
+		f.failing = true
 		config.Logger.Warn("rea: a projection fails", about...)
 	}
 	return nil

@@ -19,6 +19,7 @@ type follower struct {
 	trying   int    // the page that was tried last
 	stuck    int64  // inline: an event at this position could not be folded
 	said     string // why it stopped
+	failing  bool   // was said
 	wake     chan struct{}
 }
 
@@ -166,7 +167,8 @@ func (f *follower) move(ctx context.Context, session OwnSession, at ProjectionOf
 	if err := session.Commit(ending); err != nil {
 		return err
 	}
-	if at.Failed.Attempts > 0 {
+	if at.Failed.Attempts > 0 || f.failing || f.said != "" {
+		f.failing = false
 		f.archive.config.Logger.Info("rea: a projection goes on", "projection", f.Name, "position", to.Position)
 	}
 	f.verified, f.known = to, -1

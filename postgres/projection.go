@@ -123,7 +123,7 @@ func retry(doing string, err error) error {
 
 // LockProjections: appends do not read rea.projections.
 func (s *ownSession) LockProjections(ctx context.Context) error {
-	const doing = "wait for another one who applies a catalog"
+	const doing = "lock the list of projections"
 	if err := s.own(ctx); err != nil {
 		return mapError(doing, err)
 	}

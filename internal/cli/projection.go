@@ -88,7 +88,7 @@ func (a *app) projections(ctx context.Context, archive *rea.Archive) (list []pro
 		if s.Inline {
 			p.mode = modeInline
 		}
-		if lag, known := s.Lag(); known && lag > 0 {
+		if lag, known := s.Lag(); known && lag > 0 && !s.Inline {
 			for e, err := range archive.Autocommit().History(ctx, rea.Filter{After: s.Position, Limit: 1}) {
 				if err != nil {
 					return nil, err
@@ -171,7 +171,7 @@ type projectionLine struct {
 	State          string       `json:"state"`
 	Position       *int64       `json:"position"` // null: an inline one that is not applied
 	Head           int64        `json:"head"`
-	Lag            *int64       `json:"lag"`       // in events; null: not known, or not applied
+	Lag            *int64       `json:"lag"`       // in events; null: not known, or inline
 	LagSince       *string      `json:"lag_since"` // when the oldest event that it lacks was stored
 	LagSeconds     *float64     `json:"lag_seconds"`
 	UpdatedAt      *string      `json:"updated_at"`
@@ -206,7 +206,7 @@ func (p projection) line(d database) projectionLine {
 		return line
 	}
 	line.Position = &p.Position
-	if lag, known := p.Lag(); known && p.State != rea.StateNeedsRebuild {
+	if lag, known := p.Lag(); known && p.State != rea.StateNeedsRebuild && p.mode != modeInline {
 		seconds := 0.0
 		line.Lag, line.LagSeconds = &lag, &seconds
 		if line.LagSince = givenTime(p.lagSince); !p.lagSince.IsZero() {

@@ -49,7 +49,8 @@ func (a *app) projectionPauseCommand() *cobra.Command {
 		Use:   "pause NAME",
 		Short: "Let nobody move a projection, until it is resumed",
 		Long: `Let nobody move a followed projection until "rea projection resume": its table stays as it
-is, and the other projections go on. It waits for the page that is being applied.`,
+is, and the other projections go on. It waits for the page that is being applied. An inline one is
+kept by appends all the same: what stops is the folding of rows that they leave behind.`,
 		Example:           `  rea projection pause hourly_sales`,
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),
@@ -58,7 +59,11 @@ is, and the other projections go on. It waits for the page that is being applied
 				if p.State == rea.StatePaused {
 					return fmt.Sprintf("%s is paused already, at position %d", safe(p.Name), p.Position), nil
 				}
-				return fmt.Sprintf("paused %s at position %d", safe(p.Name), p.Position), archive.PauseProjection(ctx, p.Name)
+				said := fmt.Sprintf("paused %s at position %d", safe(p.Name), p.Position)
+				if p.Inline {
+					said += ": appends keep its table as before, and nobody folds the rows that they leave behind"
+				}
+				return said, archive.PauseProjection(ctx, p.Name)
 			})
 		},
 	}

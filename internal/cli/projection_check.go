@@ -84,6 +84,8 @@ func (a *app) checkProjections(ctx context.Context, archive *rea.Archive, c *rea
 		switch {
 		case ctx.Err() != nil:
 			return err
+		case errors.Is(err, rea.ErrNoSchema):
+			return err
 		case errors.Is(err, rea.ErrNotFound):
 			unchecked = append(unchecked, notThere(safe(name)+" is not made yet: `rea run`"))
 		case err != nil:

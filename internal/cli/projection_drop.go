@@ -21,7 +21,8 @@ One that is declared is refused, and so is one whose table something depends on 
 key), which is listed.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms (exit code 4
-without). Appends leave an inline projection alone after "rea catalog apply".`,
+without). An inline one that is taken out of the catalog: "rea catalog apply" makes appends leave
+its table alone, which is then yours (DROP TABLE).`,
 		Example: `  rea projection drop hourly_sales
   rea projection drop hourly_sales --catalog shop/rea.yaml --yes`,
 		Args: between(1, 1),
@@ -49,7 +50,7 @@ func (a *app) dropProjection(ctx context.Context, archive *rea.Archive, c *rea.C
 	case slices.ContainsFunc(c.Projections(), func(x rea.Projection) bool { return x.Name == p.Name }):
 		return &refusedError{"the catalog declares " + name + ": take it out of the file first"}
 	case p.mode == modeInline:
-		return &refusedError{name + " is inline: `rea catalog apply` makes appends leave its table alone, which is then yours to drop"}
+		return &refusedError{fmt.Sprintf("%s is inline: `rea catalog apply` makes appends leave its table alone, which is then yours: DROP TABLE %s", name, safe(p.table(d)))}
 	}
 	what := "its table " + safe(p.table(d)) + " is dropped"
 	if p.Kind == rea.KindGo {

@@ -112,6 +112,8 @@ func (a *app) showProjection(p projection, c *rea.Catalog, d database) error {
 	say("state", state)
 	if line.Position != nil {
 		say("position", fmt.Sprintf("%d of %d", p.Position, p.Head))
+	}
+	if line.Position != nil && p.mode != modeInline {
 		lag := "not known"
 		if line.Lag != nil {
 			lag = counted(*line.Lag, "event")

@@ -200,7 +200,7 @@ func (w *runWatch) others(ctx context.Context) {
 			w.said[key] = true
 			line := "%s: %s moves it; this process takes over where that one ends"
 			if p.State == rea.StateNeedsRebuild {
-				line = "%s: %s moves it, by another definition than the one that this process has read: this process leaves it alone, and has to be started anew with the newer catalog"
+				line = "%s: %s has moved it, by another definition than the one that this process has read: this process leaves it alone, and has to be started anew with the newer catalog"
 			}
 			w.app.logLine(fmt.Sprintf(line, safe(p.Name), safe(p.Runner)))
 		}
