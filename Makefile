@@ -53,7 +53,7 @@ bench: bin/with ## Measure (ARGS go to ./bench), with the data on a disk, not in
 
 .PHONY: chaos
 chaos: bin/with ## The long tests that crash servers and writers
-	REA_CHAOS=long $(WITH) go test ./postgres ./adopt -run 'Chaos|Flat|WhileTheTableChanges' -timeout 30m -count=1 -v $(ARGS)
+	REA_CHAOS=long $(WITH) go test -p 1 ./postgres ./adopt -run 'Chaos|Flat|WhileTheTableChanges' -timeout 30m -count=1 -v $(ARGS)
 
 # Go's own cache knows better than make when these two are out of date.
 .PHONY: bin/with bin/staticcheck

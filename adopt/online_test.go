@@ -35,33 +35,36 @@ func TestBaselineWhileTheTableChanges(t *testing.T) {
 	defer stop()
 	var work sync.WaitGroup
 	var changes atomic.Int64
-	for range 10 { // 50 changes a second each
-		work.Go(func() { change(ctx, t, pool, n, &changes) })
+	const workers = 40
+	for range workers { // 500 changes a second together
+		work.Go(func() { change(ctx, t, pool, n, workers*time.Second/500, &changes) })
 	}
 	var waited time.Duration
 	work.Go(func() { waited = longestWait(ctx, t, pool) })
 
 	var longest time.Duration
-	last := time.Now()
+	began := time.Now()
+	last := began
 	r := baseline(t, pool, "orders", nil, adopt.BaselineOptions{Batch: 2_000, Progress: func(adopt.BaselineProgress) {
 		longest, last = max(longest, time.Since(last)), time.Now()
 	}})
+	took := time.Since(began)
 	stop()
 	work.Wait()
 	if r.New == 0 || r.Refused > 0 || changes.Load() == 0 {
 		t.Errorf("result: %+v with %d changes", r, changes.Load())
 	}
-	t.Logf("%d rows, %d changes; the longest chunk took %v, the longest wait of a statement %v", n, changes.Load(), longest, waited)
+	t.Logf("%d rows in %v, %d changes; the longest chunk took %v, the longest wait of a statement %v", n, took, changes.Load(), longest, waited)
 	if waited > longest {
 		t.Errorf("a statement waited %v, longer than the longest chunk, %v", waited, longest)
 	}
 	wantNoDifference(t, pool, "orders")
 }
 
-// change changes rows until ctx ends. A statement that has begun is waited for: the server might commit it later.
-func change(ctx context.Context, t *testing.T, pool *pgxpool.Pool, n int, changes *atomic.Int64) {
+// change changes a row each time, until ctx ends. A statement that has begun is waited for: the server might commit it later.
+func change(ctx context.Context, t *testing.T, pool *pgxpool.Pool, n int, each time.Duration, changes *atomic.Int64) {
 	whole := context.WithoutCancel(ctx)
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(each)
 	defer tick.Stop()
 	for {
 		select {

@@ -68,7 +68,7 @@ func (b *bench) baseline(ctx context.Context) error {
 		}
 		return err
 	})
-	duels, err := interleave(ctx, min(b.rounds(), 3), b.slice(), limit, path)
+	duels, err := interleave(ctx, min(b.rounds(), 2), b.slice(), limit, path)
 	if err == nil {
 		b.out.addDuel(fmt.Sprintf("baseline of %d rows", rows), limit.name, duels[0], atLeast(1/1.3), target{})
 	}

@@ -141,20 +141,23 @@ SELECT c.relispartition, c.relpersistence = 't',
        OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid),
        coalesce((SELECT f.relid::regclass::text FROM pg_partition_tree(c.oid) f JOIN pg_class x ON x.oid = f.relid WHERE x.relkind = 'f' LIMIT 1), ''),
        coalesce((SELECT g.aggregate_type FROM rea.guards g WHERE g.relation = c.oid), ''),
-       coalesce((SELECT g.relation::text FROM rea.guards g WHERE g.aggregate_type = $2 AND g.relation <> c.oid), '')
+       coalesce((SELECT g.relation::text FROM rea.guards g WHERE g.aggregate_type = $2 AND g.relation <> c.oid), ''),
+       EXISTS (SELECT FROM rea.guards g WHERE g.aggregate_type = $2 AND NOT EXISTS (SELECT FROM pg_class x WHERE x.oid = g.relation))
 FROM pg_class c
 WHERE c.oid = $1`
 
 // fits refuses tables that cannot be guarded.
 func (g *Guard) fits(ctx context.Context, tx pgx.Tx) error {
-	var partition, temporary, inherits bool
+	var partition, temporary, inherits, dropped bool
 	var foreign, guarded, other string
-	err := tx.QueryRow(ctx, fitsSQL, g.Table.OID, g.Settings.Type).Scan(&partition, &temporary, &inherits, &foreign, &guarded, &other)
+	err := tx.QueryRow(ctx, fitsSQL, g.Table.OID, g.Settings.Type).Scan(&partition, &temporary, &inherits, &foreign, &guarded, &other, &dropped)
 	switch t := g.Table; {
 	case err != nil:
 		return err
 	case guarded != "":
 		return fmt.Errorf("%w: rea: %s is guarded already, as %s: `rea guard remove` first", rea.ErrConflict, t, guarded)
+	case dropped:
+		return fmt.Errorf("%w: rea: the type %s is that of a guard whose table was dropped: `rea guard remove %s` first", rea.ErrConflict, g.Settings.Type, other)
 	case other != "":
 		return fmt.Errorf("%w: rea: the guard of %s has the type %s: two tables cannot have one, for their ids would be mixed", rea.ErrConflict, other, g.Settings.Type)
 	case partition:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const partsSQL = `
@@ -63,22 +64,53 @@ func (g *Guard) trigger(p part, operation string) string {
 // errTried undoes what a try did.
 var errTried = errors.New("tried")
 
-// try runs the new code once: an UPDATE of a row to itself, which is undone.
+// settableSQL names a column that an UPDATE may set to itself, one of the key before others; no row: all are generated.
+const settableSQL = `
+SELECT quote_ident(a.attname) FROM pg_attribute a
+WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attidentity <> 'a' AND a.attgenerated = ''
+ORDER BY a.attnum = ANY ($2::int2[]) DESC, a.attnum LIMIT 1`
+
+// try runs the new code once: an UPDATE of a row to itself, which is undone. Where the table does not let anybody do that, an UPDATE of
+// no row; where not even that, it is not tried.
 func (g *Guard) try(ctx context.Context, tx pgx.Tx) error {
-	column := g.keyColumn("rea_t")
-	name := column[strings.Index(column, ".")+1:]
-	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		sql := fmt.Sprintf(`UPDATE %[1]s rea_t SET %[2]s = %[3]s WHERE (%[4]s) IN (SELECT %[4]s FROM %[1]s rea_t LIMIT 1 FOR UPDATE SKIP LOCKED)`,
-			g.Table.SQL(), name, column, strings.Join(g.keyFields("rea_t"), ", "))
-		if _, err := tx.Exec(ctx, sql); err != nil {
+	rows, err := tx.Query(ctx, settableSQL, g.Table.OID, g.numbers(g.keyNames()))
+	if err != nil {
+		return err
+	}
+	settable, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(settable) == 0 {
+		return err
+	}
+	key := strings.Join(g.keyFields("rea_t"), ", ")
+	for _, condition := range []string{fmt.Sprintf("(%s) IN (SELECT %[1]s FROM %s rea_t LIMIT 1 FOR UPDATE SKIP LOCKED)", key, g.Table.SQL()), "false"} {
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE %s rea_t SET %s = rea_t.%[2]s WHERE %s`, g.Table.SQL(), settable[0], condition)); err != nil {
+				return err
+			}
+			return errTried
+		})
+		switch {
+		case errors.Is(err, errTried):
+			return nil
+		case g.isOurs(err):
 			return fmt.Errorf("a try of the triggers failed, nothing is changed: %w", err)
 		}
-		return errTried
-	})
-	if errors.Is(err, errTried) {
-		return nil
 	}
-	return err
+	return nil
+}
+
+// isOurs reports whether a try failed for a reason of the guard's, or one that goes away. It refuses what a trigger of the application's
+// makes of the row (RE011): then it works. Others are the table's own: a constraint that is not valid, a trigger that refuses.
+func (g *Guard) isOurs(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return true
+	}
+	switch e.Code[:2] {
+	case "40", "53", "55", "57", "58", "XX":
+		return true
+	}
+	return e.Code != "RE011" && strings.Contains(e.Where, fmt.Sprintf("guard_%d_", g.ID))
 }
 
 func (g *Guard) keyFields(alias string) []string {

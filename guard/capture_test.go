@@ -31,3 +31,33 @@ func TestEachChangedRowBecomesAnEvent(t *testing.T) {
 	w.want("null", `SELECT rea.guard_row('order', 'x')`)
 	w.want("null", `SELECT rea.guard_row('order', '01')`)
 }
+
+// The guard was told of no status column: the catalog names the field.
+func TestTheStatusIsWhatTheCatalogCallsSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(orders + `INSERT INTO orders VALUES (1, 'placed', 1, NULL), (2, 'placed', 2, NULL)`)
+	w.add("orders", guard.Settings{Type: "order"})
+	w.apply(machine)
+	w.do(`UPDATE orders SET note = 'x' WHERE id = 1`)
+	w.do(`UPDATE orders SET amount = 3 WHERE id = 1`)
+	w.do(`UPDATE orders SET status = 'lost' WHERE id = 1`)
+	w.do(`UPDATE orders SET status = NULL, note = NULL`)
+	w.do(`INSERT INTO orders VALUES (3, 'paid', 1, NULL)`)
+	w.do(`DELETE FROM orders WHERE id = 3`)
+	w.want("1 placed placed lost lost, 2 -, 3 paid -", `SELECT string_agg(x.line, ', ' ORDER BY x.line) FROM (
+		SELECT e.aggregate_id || ' ' || string_agg(coalesce(e.status, '-'), ' ' ORDER BY e.seq) AS line FROM rea.events e WHERE e.aggregate_type = 'order' GROUP BY e.aggregate_id) x`)
+	w.want("1", `SELECT string_agg(DISTINCT e.catalog_version::text, '') FROM rea.events e WHERE e.aggregate_type = 'order'`)
+}
+
+func TestASnapshotOlderThanTheCatalogRecordsNothing(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	s := w.session()
+	s.do(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM orders`)
+	w.apply(machine)
+	s.refused("40001", `UPDATE orders SET status = 'paid'`)
+	s.do(`ROLLBACK`)
+	s.do(`UPDATE orders SET status = 'paid'`)
+	w.want("2", `SELECT count(*) FROM rea.events WHERE aggregate_type = 'order'`)
+}

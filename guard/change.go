@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -11,10 +12,10 @@ import (
 )
 
 // Change gives a guard other settings: Mode, Status, Ignore, Redact, SQL, RequireReason, Truncate and AddColumn. The event GuardChanged says which.
-// Type and Key stay: the events have them.
+// Type and Key stay: the events have them. Columns that are no longer ignored or redacted bring the history level, as Regenerate does.
 func Change(ctx context.Context, db Beginner, table string, s Settings, by By) (*Guard, error) {
 	return find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
-		before := g.facts()
+		before, hidden := g.facts(), slices.Concat(g.Settings.Ignore, g.Settings.Redact)
 		s.Type, s.Key = g.Settings.Type, g.Settings.Key
 		g.Settings, g.GlassBroken = s.withDefaults(), false
 		if err := g.check(); err != nil {
@@ -25,7 +26,15 @@ func Change(ctx context.Context, db Beginner, table string, s Settings, by By) (
 		}
 		facts := g.facts()
 		facts["before"] = before
-		return g.renew(ctx, tx, "GuardChanged", by, facts)
+		if err := g.renew(ctx, tx, "GuardChanged", by, facts); err != nil {
+			return err
+		}
+		shown := slices.DeleteFunc(hidden, func(c string) bool { return slices.Contains(s.Ignore, c) || slices.Contains(s.Redact, c) })
+		if len(shown) == 0 {
+			return nil
+		}
+		_, err := tx.Exec(ctx, `SELECT rea.level_guard($1, $2, '{}')`, g.ID, shown)
+		return err
 	})
 }
 

@@ -81,6 +81,24 @@ func TestAColumnThatWasDroppedOrRetypedIsRecordedAndLevelled(t *testing.T) {
 	w.regenerate("orders", 0)
 }
 
+func TestAColumnThatIsNoLongerHiddenIsLevelled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(orders + `INSERT INTO orders VALUES (1, 'placed', 1, 'a')`)
+	w.add("orders", guard.Settings{Type: "order", Ignore: []string{"note"}, Redact: []string{"amount"}})
+	w.do(`UPDATE orders SET status = 'paid', note = 'b'; UPDATE orders SET amount = 2`)
+	if _, err := guard.Change(t.Context(), w, "orders", guard.Settings{Redact: []string{"note"}}, guard.By{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := guard.Change(t.Context(), w, "orders", guard.Settings{}, guard.By{}); err != nil {
+		t.Fatal(err)
+	}
+	w.events("order", `1 1 DirectUpdate {"new": {"status": "paid"}, "old": {"id": 1, "amount": "(redacted)", "status": "placed"}}
+1 2 DirectUpdate {"new": {"amount": "(redacted)"}, "old": {"amount": "(redacted)"}}
+1 3 DirectUpdate {"new": {"amount": 2}, "old": {"amount": "(redacted)"}}
+1 4 DirectUpdate {"new": {"note": "b"}, "old": {}}`)
+}
+
 func TestAKeyThatIsGoneStopsWritesWithAWordAboutIt(t *testing.T) {
 	t.Parallel()
 	w := ordersWorld(t, guard.Settings{})

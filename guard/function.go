@@ -86,7 +86,6 @@ BEGIN
     END IF;
     WHILE rea_guard.stored < rea_guard.expected LOOP
         IF rea_guard.plainly THEN
-            INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, status, context_id)
             %[4]s
             ON CONFLICT DO NOTHING;
         ELSE
@@ -96,6 +95,10 @@ BEGIN
         stored := rea_guard.stored + rea_guard.part;
         tries := rea_guard.tries + 1;
         IF rea_guard.tries = 1 AND rea_guard.plainly AND rea_guard.stored < rea_guard.expected THEN
+            PERFORM FROM rea.steps s WHERE s.aggregate_type = '' AND s.event_type = '' AND s.from_status = '';
+            IF NOT FOUND THEN
+                PERFORM rea.refuse_stale_catalog();
+            END IF;
             %[5]s
         ELSIF rea_guard.tries > 100 THEN
             PERFORM rea.refuse_sequence();
@@ -128,33 +131,50 @@ func (g *Guard) count(operation string) (bound, exact string) {
 	}
 	// as many pairs as rows: each row has exactly one other
 	same := g.same("rea_o", "rea_n")
-	bound = fmt.Sprintf(`expected := (SELECT count(*) FROM rea_new);
-        plainly := rea_guard.expected = (SELECT count(*) FROM rea_old rea_o FULL JOIN rea_new rea_n ON %s);`, same)
+	bound = fmt.Sprintf(`SELECT x.rows, x.rows = (SELECT count(*) FROM rea_old rea_o FULL JOIN rea_new rea_n ON %s)
+        INTO rea_guard.expected, rea_guard.plainly FROM (SELECT count(*) AS rows FROM rea_new) x;`, same)
 	return bound, fmt.Sprintf("expected := (SELECT count(*) FILTER (WHERE %[2]s) FROM rea_old rea_o FULL JOIN rea_new rea_n ON %[1]s);", same, differ(g.recorded(), "rea_o", "rea_n"))
 }
 
-// events is the query for type, id, event type, payload, status and context of the events of a statement.
+// events is the statement that stores the events, complete: the insert trigger lets them pass, which is half of its cost. A seq is one beyond
+// the last that the statement sees: who was faster makes it do nothing, and it is tried again. The transaction has its xid before it draws an
+// id, for it has written rows; so has a later seq a later id.
 func (g *Guard) events(operation string) string {
 	kind := adopt.Literal(g.Settings.Type)
 	// none of this statement's is stored already; LIMIT: no plan looks for all of them at once
 	again := fmt.Sprintf(`(rea_guard.tries = 0 OR (SELECT 1 FROM rea.events e WHERE e.aggregate_type = %s AND e.aggregate_id = rea_y.id
                 AND e.context_id = rea_guard.context LIMIT 1) IS NULL)`, kind)
-	payload := fmt.Sprintf(`CASE WHEN rea.size_ok(rea_y.payload, 16777216) THEN rea_y.payload ELSE rea.refuse_row(%s, rea_y.id, 'payload') END`, kind)
+	// a value in memory is not compressed: size_ok makes sure of it
+	payload := fmt.Sprintf(`CASE WHEN pg_column_size(rea_y.payload) < 1500 OR rea.size_ok(rea_y.payload, 16777216) THEN rea_y.payload ELSE rea.refuse_row(%s, rea_y.id, 'payload') END`, kind)
 	var inner string
 	switch operation {
 	case "insert":
-		inner = fmt.Sprintf(`SELECT %s AS id, 'DirectInsert' AS event, jsonb_build_object('new', %s) AS payload, %s AS status FROM rea_new rea_n OFFSET 0`,
-			g.Table.ID("rea_n"), g.object("rea_n"), g.status("rea_n"))
+		inner = fmt.Sprintf(`SELECT %s AS id, 'DirectInsert' AS event, jsonb_build_object('new', %s) AS payload, %s AS status, %s AS last FROM rea_new rea_n OFFSET 0`,
+			g.Table.ID("rea_n"), g.object("rea_n"), g.status("rea_n"), g.last(g.Table.ID("rea_n")))
 	case "delete":
-		inner = fmt.Sprintf(`SELECT %s AS id, 'DirectDelete' AS event, jsonb_build_object('old', %s) AS payload, NULL::text AS status FROM rea_old rea_o OFFSET 0`,
-			g.Table.ID("rea_o"), g.object("rea_o"))
+		inner = fmt.Sprintf(`SELECT %s AS id, 'DirectDelete' AS event, jsonb_build_object('old', %s) AS payload, NULL::text AS status, %s AS last FROM rea_old rea_o OFFSET 0`,
+			g.Table.ID("rea_o"), g.object("rea_o"), g.last(g.Table.ID("rea_o")))
 	default:
 		inner = g.updates()
 	}
-	return fmt.Sprintf(`SELECT %s, rea_y.id, rea_y.event, %s, rea_y.status, rea_guard.context
-        FROM (%s) rea_y
-        WHERE %s
-        ORDER BY rea_y.id`, kind, payload, inner, again)
+	return fmt.Sprintf(`INSERT INTO rea.events (id, aggregate_type, aggregate_id, seq, event_type, payload, status, catalog_version,
+                actor_id, reason, correlation_id, xid, db_user, created_at, context_id)
+            SELECT nextval('rea.events_id_seq'::regclass), %[1]s, rea_y.id, rea_y.last + 1, rea_y.event, %[2]s,
+                rea.fact_status(%[1]s, rea_y.id, rea_y.event, rea_y.payload, rea_y.status, rea_y.last, rea_k.status_field, rea_k.catalog_version), rea_k.catalog_version,
+                rea_k.actor, rea_k.reason, rea_k.correlation, pg_current_xact_id(), session_user, clock_timestamp(), rea_guard.context
+            FROM (%[3]s) rea_y,
+                (SELECT s.status_field, s.catalog_version, nullif(current_setting('rea.actor', true), '') AS actor,
+                        nullif(current_setting('rea.reason', true), '') AS reason, nullif(current_setting('rea.correlation', true), '') AS correlation
+                 FROM rea.steps s WHERE s.aggregate_type IN ('', %[1]s) AND s.event_type = '' AND s.from_status = ''
+                 ORDER BY s.aggregate_type DESC LIMIT 1) rea_k
+            WHERE %[4]s
+            ORDER BY rea_y.id`, kind, payload, inner, again)
+}
+
+// last is the last seq of an aggregate; 0: it has no events.
+func (g *Guard) last(id string) string {
+	return fmt.Sprintf(`coalesce((SELECT e.seq FROM rea.events e WHERE e.aggregate_type = %s AND e.aggregate_id = %s ORDER BY e.seq DESC LIMIT 1), 0)`,
+		adopt.Literal(g.Settings.Type), id)
 }
 
 // updates pairs the old rows with the new ones. Each column is compared once: OFFSET 0 keeps the planner from writing the comparison
@@ -169,14 +189,14 @@ func (g *Guard) updates() string {
 	if len(fields) == 0 {
 		fields, flags = []string{"NULL"}, []string{"false"}
 	}
-	return fmt.Sprintf(`SELECT rea_x.id, 'DirectUpdate' AS event, rea_x.status,
-            jsonb_build_object('old', CASE WHEN (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = %[1]s AND e.aggregate_id = rea_x.id AND e.seq = 1) IS NULL
+	return fmt.Sprintf(`SELECT rea_x.id, 'DirectUpdate' AS event, rea_x.status, rea_x.last,
+            jsonb_build_object('old', CASE WHEN rea_x.last = 0
                 THEN %[2]s
                 ELSE %[3]s END, 'new', %[4]s) AS payload
-        FROM (SELECT %[5]s AS id, %[6]s AS status,
+        FROM (SELECT rea_x.*, %[1]s AS last FROM (SELECT %[5]s AS id, %[6]s AS status,
                 %[7]s
             FROM rea_old rea_o FULL JOIN rea_new rea_n ON %[8]s OFFSET 0) rea_x
-        WHERE %[9]s OFFSET 0`,
-		adopt.Literal(g.Settings.Type), g.whole("o"), g.delta("o"), g.delta("n"), g.Table.ID("rea_n"), g.status("rea_n"),
+        WHERE %[9]s OFFSET 0) rea_x`,
+		g.last("rea_x.id"), g.whole("o"), g.delta("o"), g.delta("n"), g.Table.ID("rea_n"), g.status("rea_n"),
 		strings.Join(fields, ",\n                "), g.same("rea_o", "rea_n"), strings.Join(flags, " OR "))
 }

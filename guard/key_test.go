@@ -100,7 +100,7 @@ ALTER TABLE logs ATTACH PARTITION logs_2 FOR VALUES FROM ('2026-02-01') TO ('202
 	w.do(`CREATE TABLE logs_3 PARTITION OF logs FOR VALUES FROM ('2026-03-01') TO ('2026-04-01')`)
 	w.refused("RE011", `TRUNCATE logs`)
 	states, err := guard.Status(t.Context(), w)
-	if err != nil || len(states) != 1 || fmt.Sprint(states[0].Problems) != "[public.logs_3 has not all triggers of the guard: `rea guard regenerate`]" {
+	if err != nil || len(states) != 1 || fmt.Sprint(states[0].Problems) != "[public.logs_3 has not all triggers of the guard: `rea guard regenerate public.logs`]" {
 		t.Errorf("Status = %v, %v, want the new partition", states, err)
 	}
 	if _, _, err := guard.Regenerate(t.Context(), w, "logs", guard.By{}); err != nil {
@@ -122,4 +122,19 @@ CREATE TABLE logs_1 PARTITION OF logs FOR VALUES FROM (0) TO (10); CREATE TABLE 
 	w.events("log", `1 1 DirectInsert {"new": {"n": 1, "id": 1}}
 1 2 DirectDelete {"old": {"n": 1, "id": 1}}
 11 1 DirectInsert {"new": {"n": 2, "id": 11}}`)
+}
+
+func TestAKeyThatNobodyMayWriteCanBeGuarded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(`CREATE TABLE bills (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int); INSERT INTO bills (n) VALUES (1);
+CREATE TABLE sums (a int, id int GENERATED ALWAYS AS (a + 1) STORED PRIMARY KEY); INSERT INTO sums VALUES (1);
+CREATE TABLE numbers (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); INSERT INTO numbers DEFAULT VALUES`)
+	for table, kind := range map[string]string{"bills": "bill", "sums": "sum", "numbers": "number"} {
+		w.add(table, guard.Settings{Type: kind})
+	}
+	w.do(`UPDATE bills SET n = 2; INSERT INTO numbers DEFAULT VALUES; INSERT INTO sums VALUES (2)`)
+	w.events("bill", `1 1 DirectUpdate {"new": {"n": 2}, "old": {"n": 1, "id": 1}}`)
+	w.events("number", `2 1 DirectInsert {"new": {"id": 2}}`)
+	w.events("sum", `3 1 DirectInsert {"new": {"a": 2, "id": 3}}`)
 }

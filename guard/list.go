@@ -77,8 +77,12 @@ SELECT g.relation::text,
              ON a.known = c.known
              WHERE c.name IS NULL OR a.attname IS NULL OR a.attname::text <> c.name OR a.type <> c.type ORDER BY coalesce(a.attnum, c.number)),
        g.made_for <> g.relation::oid, EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = g.relation), g.mode = 'refuse' AND g.glass_broken,
-       coalesce(pg_catalog.has_table_privilege(e.relowner, g.relation, 'SELECT'), true), pg_catalog.pg_get_userbyid(e.relowner)
-FROM rea.guards g, pg_catalog.pg_class e
+       coalesce(pg_catalog.has_table_privilege(e.relowner, g.relation, 'SELECT') AND pg_catalog.has_schema_privilege(e.relowner, r.relnamespace, 'USAGE'), true),
+       pg_catalog.pg_get_userbyid(e.relowner), coalesce((SELECT i.inhparent::regclass::text FROM pg_catalog.pg_inherits i WHERE i.inhrelid = g.relation), ''),
+       ARRAY(SELECT DISTINCT t.tgrelid::regclass::text FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid
+             WHERE f.pronamespace = 'rea'::regnamespace AND f.proname::text ~ ('^guard_' || g.guard_id || '_[a-z]+$')
+               AND NOT EXISTS (SELECT FROM parts p WHERE p.guard_id = g.guard_id AND p.relid = t.tgrelid) ORDER BY 1)
+FROM rea.guards g LEFT JOIN pg_catalog.pg_class r ON r.oid = g.relation, pg_catalog.pg_class e
 WHERE e.oid = 'rea.events'::regclass
 ORDER BY g.guard_id`
 
@@ -91,8 +95,8 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			return err
 		}
 		type row struct {
-			name, keeper                     string
-			bare, off, columns               []string
+			name, keeper, parent             string
+			bare, off, columns, left         []string
 			restored, there, broken, reading bool
 		}
 		rows, err := tx.Query(ctx, stateSQL)
@@ -100,7 +104,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			return err
 		}
 		found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
-			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper)
+			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper, &x.parent, &x.left)
 		})
 		if err != nil {
 			return err
@@ -121,22 +125,28 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 				s.Problems = append(s.Problems, err.Error())
 			}
 			for _, p := range x.bare {
-				s.Problems = append(s.Problems, fmt.Sprintf("%s has not all triggers of the guard: `rea guard regenerate`", p))
+				s.Problems = append(s.Problems, fmt.Sprintf("%s has not all triggers of the guard: `rea guard regenerate %s`", p, x.name))
 			}
 			for _, p := range x.off {
-				s.Problems = append(s.Problems, fmt.Sprintf("triggers of %s are switched off, or fire in replicas alone: `rea guard regenerate`", p))
+				s.Problems = append(s.Problems, fmt.Sprintf("triggers of %s are switched off, or fire in replicas alone: `rea guard regenerate %s`", p, x.name))
+			}
+			for _, p := range x.left {
+				s.Problems = append(s.Problems, fmt.Sprintf("%s is no partition of it any more, and what is written there is recorded still: attach it again, or drop its triggers rea_guard_insert, rea_guard_update, rea_guard_delete and rea_guard_truncate", p))
+			}
+			if x.parent != "" {
+				s.Problems = append(s.Problems, fmt.Sprintf("it is a partition of %s now, and what is written there does not come by here: `rea guard remove`, and guard %[1]s", x.parent))
 			}
 			for _, c := range x.columns {
-				s.Problems = append(s.Problems, fmt.Sprintf("%s since the guard was made, which goes the slow way: `rea guard regenerate`", c))
+				s.Problems = append(s.Problems, fmt.Sprintf("%s since the guard was made, which goes the slow way: `rea guard regenerate %s`", c, x.name))
 			}
 			if x.restored && len(x.columns) == 0 {
-				s.Problems = append(s.Problems, "the table was restored: `rea guard regenerate`")
+				s.Problems = append(s.Problems, "the table was restored: `rea guard regenerate "+x.name+"`")
 			}
 			if x.broken {
-				s.Problems = append(s.Problems, "the glass is broken: writes are captured, not refused: `rea guard break-glass --end`")
+				s.Problems = append(s.Problems, "the glass is broken: writes are captured, not refused: `rea guard break-glass "+x.name+" --end`")
 			}
 			if !x.reading {
-				s.Problems = append(s.Problems, fmt.Sprintf("%s may not read the table, as TRUNCATE has it do: `rea guard regenerate`", x.keeper))
+				s.Problems = append(s.Problems, fmt.Sprintf("%s may not read the table, as TRUNCATE has it do: `rea guard regenerate %s`", x.keeper, x.name))
 			}
 			list = append(list, s)
 		}

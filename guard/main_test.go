@@ -165,3 +165,11 @@ func (w world) login() string {
 	})
 	return name
 }
+
+func sqlState(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

@@ -33,6 +33,31 @@ func TestEventsOfREAsOwnNeedAContextOrATime(t *testing.T) {
 	s.want("paid |-|-|-", `SELECT string_agg(coalesce(e.status, '-') || coalesce(e.catalog_version::text, ''), '|' ORDER BY e.seq) FROM rea.events e`)
 }
 
+// A guard stores its facts complete. What is not this transaction's, or has an id of another origin, is refused to the owner as well.
+func TestACompleteFactIsThisTransactionsAndHasAnIDOfTheSequence(t *testing.T) {
+	t.Parallel()
+	_, s, _ := archive(t)
+	complete := func(kind, id, context, xid string) string {
+		return `INSERT INTO rea.events (id, aggregate_type, aggregate_id, seq, event_type, context_id, xid, db_user, created_at)
+			VALUES (` + id + `, 'order', '1', 1, '` + kind + `', ` + context + `, ` + xid + `, session_user, clock_timestamp())`
+	}
+	const drawn, own = `nextval('rea.events_id_seq')`, `pg_current_xact_id()`
+	for _, sql := range []string{
+		complete("OrderPlaced", drawn, "1", own),
+		complete("DirectInsert", drawn, "NULL", own),
+		complete("DirectInsert", drawn, "1", "'3'"),
+		complete("DirectInsert", drawn, "1", "NULL"),
+		complete("DirectInsert", "NULL", "1", own),
+		complete("DirectInsert", drawn+" + 1", "1", own),
+	} {
+		s.refused("428C9", sql)
+	}
+	s.do(complete("DirectInsert", drawn, "1", own))
+	s.refused("428C9", complete("DirectUpdate", "(SELECT max(e.id) - 1 FROM rea.events e)", "1", own))
+	s.refused("23505", complete("DirectUpdate", drawn, "1", own))
+	s.want("1", `SELECT count(*) FROM rea.events`)
+}
+
 func TestTheFirstEventOfAGuardedRowIsItsBaseline(t *testing.T) {
 	t.Parallel()
 	a, s, url := archive(t)

@@ -96,13 +96,8 @@ func (d *demo) guarded(ctx context.Context) error {
 		return err
 	}
 	d.tell("\n# The other mode: a row changes with an event that says so, or not at all.")
-	for _, args := range [][]string{
-		{"guard", "remove", "shop.orders", "--yes"},
-		{"guard", "add", "shop.orders", "--type", "order", "--status", "status", "--mode", "refuse", "--add-column", "--yes"},
-	} {
-		if err := d.onServer(ctx, exitDone, args...); err != nil {
-			return err
-		}
+	if err := d.onServer(ctx, exitDone, "guard", "change", "shop.orders", "--mode", "refuse", "--add-column", "--yes"); err != nil {
+		return err
 	}
 	if err := d.psql(ctx, conn, strings.Replace(promo, "'paid'", "'shipped'", 1)); err != nil {
 		return err
@@ -111,17 +106,28 @@ func (d *demo) guarded(ctx context.Context) error {
 	return nil
 }
 
+// thereSQL names something that a database has beside what each new one has.
+const thereSQL = `
+SELECT coalesce((
+    SELECT o.what || ' ' || pg_catalog.quote_ident(n.nspname) || coalesce('.' || pg_catalog.quote_ident(o.name), '')
+    FROM pg_catalog.pg_namespace n
+    JOIN (SELECT 1 AS turn, 'the relation' AS what, c.relnamespace AS schema, c.relname AS name FROM pg_catalog.pg_class c
+          UNION ALL SELECT 2, 'the function', p.pronamespace, p.proname FROM pg_catalog.pg_proc p
+          UNION ALL SELECT 3, 'the type', t.typnamespace, t.typname FROM pg_catalog.pg_type t WHERE t.typcategory <> 'A'
+          UNION ALL SELECT 4, 'the schema', s.oid, NULL FROM pg_catalog.pg_namespace s WHERE s.nspname <> 'public') o ON o.schema = n.oid
+    WHERE n.nspname !~ '^(pg_|information_schema$)'
+    ORDER BY o.turn, n.nspname, o.name
+    LIMIT 1), '')`
+
 // emptyServer connects to the database that --db names, and refuses one that has anything in it: the demo makes tables.
 func (d *demo) emptyServer(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.Connect(ctx, d.server)
 	if err != nil {
 		return nil, &connectionError{err}
 	}
-	var n int
-	err = conn.QueryRow(ctx, `SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname !~ '^(pg_|information_schema)'`).Scan(&n)
-	if err == nil && n > 0 {
-		err = usagef("the database of --db is not empty: name one that has nothing in it, the demo makes tables there")
+	var there string
+	if err = conn.QueryRow(ctx, thereSQL).Scan(&there); err == nil && there != "" {
+		err = usagef("the database of --db is not empty, it has %s: name one that has nothing in it, the demo makes tables there", safe(there))
 	}
 	if err != nil {
 		_ = conn.Close(context.WithoutCancel(ctx))

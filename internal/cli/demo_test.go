@@ -27,6 +27,22 @@ func TestDemoOnPostgresCapturesTheAccidentAndRefusesTheNext(t *testing.T) {
 	if r := sh.rea("demo", "--dir", "other", "--db", url); r.code != 2 || !strings.Contains(r.stderr, "is not empty") {
 		t.Errorf("a demo in a database that is not empty: %d, %s", r.code, r.stderr)
 	}
+	for sql, want := range map[string]string{
+		`CREATE TABLE kept (a int)`:                     "the relation public.kept",
+		`CREATE FUNCTION "my f"() RETURNS int RETURN 1`: `the function public."my f"`,
+		`CREATE TYPE mood AS ENUM ('glad')`:             "the type public.mood",
+		`CREATE DOMAIN pg_like AS int`:                  "the type public.pg_like",
+		`CREATE SCHEMA shop`:                            "the schema shop",
+		`CREATE SCHEMA informations`:                    "the schema informations",
+	} {
+		other := newShell(t, stores[0])
+		url := pgtest.Empty(t)
+		other.env["REA_DATABASE_URL"] = url
+		other.create(sql)
+		if r := other.rea("demo", "--dir", "other", "--db", url); r.code != 2 || !strings.Contains(r.stderr, "it has "+want+":") {
+			t.Errorf("a demo after %s: %d, %s", sql, r.code, r.stderr)
+		}
+	}
 	if r := sh.rea("demo", "--dir", "other", "--db", "sqlite:x.db"); r.code != 2 {
 		t.Errorf("a demo in a named file: %d, %s", r.code, r.stderr)
 	}

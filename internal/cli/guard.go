@@ -22,12 +22,12 @@ no event stands for (--mode refuse). The application is not changed. docs/guard.
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
-	cmd.AddCommand(a.guardAddCommand(), a.guardStatusCommand(), a.guardCheckCommand(), a.guardRegenerateCommand(), a.guardBreakGlassCommand(), a.guardRemoveCommand())
+	cmd.AddCommand(a.guardAddCommand(), a.guardStatusCommand(), a.guardCheckCommand(), a.guardChangeCommand(), a.guardRegenerateCommand(), a.guardBreakGlassCommand(), a.guardRemoveCommand())
 	return cmd
 }
 
-// guarding opens the database, which has to be PostgreSQL, and hands its pool over.
-func (a *app) guarding(cmd *cobra.Command, do func(ctx context.Context, pool *pgxpool.Pool, d database) error) error {
+// guarding opens the database, which has to be PostgreSQL, and hands its pool over. role is the kind that a login without the right lacks.
+func (a *app) guarding(cmd *cobra.Command, role string, do func(ctx context.Context, pool *pgxpool.Pool, d database) error) error {
 	d, err := a.resolve(false)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (a *app) guarding(cmd *cobra.Command, do func(ctx context.Context, pool *pg
 		return usagef("%s: guards are PostgreSQL's: SQLite has no triggers that see a whole statement, and nobody to tell apart", cmd.CommandPath())
 	}
 	a.sayWhich()
-	archive, d, err := a.open(cmd.Context(), opening{role: "owner"})
+	archive, d, err := a.open(cmd.Context(), opening{role: role})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/realtime-event-archive/rea/adopt"
 	"github.com/realtime-event-archive/rea/guard"
@@ -35,7 +36,7 @@ right to read the table. It shows what it will do and asks on a terminal; elsewh
 			if s.Type == "" {
 				return usagef("which type are the rows of %s? --type order", args[0])
 			}
-			return a.guarding(cmd, func(ctx context.Context, pool *pgxpool.Pool, d database) error {
+			return a.guarding(cmd, "owner", func(ctx context.Context, pool *pgxpool.Pool, d database) error {
 				table, err := adopt.Describe(ctx, pool, args[0], s.Key)
 				if err != nil {
 					return err
@@ -59,7 +60,15 @@ right to read the table. It shows what it will do and asks on a terminal; elsewh
 	flags := cmd.Flags()
 	flags.StringVar(&s.Type, "type", "", "aggregate type of the rows")
 	flags.StringSliceVar(&s.Key, "id", nil, "columns that make the id, in order; else those of the primary key")
-	flags.StringVar(&mode, "mode", string(guard.Capture), "capture writes, or refuse those that no event stands for")
+	settingsFlags(flags, &s, &mode)
+	flags.BoolVar(&yes, "yes", false, "do not ask")
+	byFlags(cmd, &by)
+	return cmd
+}
+
+// settingsFlags are what may be said of a guard again later.
+func settingsFlags(flags *pflag.FlagSet, s *guard.Settings, mode *string) {
+	flags.StringVar(mode, "mode", string(guard.Capture), "capture writes, or refuse those that no event stands for")
 	flags.StringVar(&s.Status, "status", "", "column that is the status")
 	flags.StringSliceVar(&s.Ignore, "ignore", nil, "columns that are not looked at")
 	flags.StringSliceVar(&s.Redact, "redact", nil, "columns of which only is recorded that they changed")
@@ -67,9 +76,6 @@ right to read the table. It shows what it will do and asks on a terminal; elsewh
 	flags.BoolVar(&s.RequireReason, "require-reason", false, "refuse writes of transactions that gave no reason by rea.set_context")
 	flags.StringVar(&s.Truncate, "truncate", "", "capture or refuse TRUNCATE; else as --mode")
 	flags.BoolVar(&s.AddColumn, "add-column", false, "add the column rea_seq, which --mode refuse needs")
-	flags.BoolVar(&yes, "yes", false, "do not ask")
-	byFlags(cmd, &by)
-	return cmd
 }
 
 func keyNames(t *adopt.Table) []string {

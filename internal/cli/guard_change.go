@@ -12,7 +12,7 @@ import (
 
 // changeGuard shows what becomes of a guard, asks, does it, and prints it.
 func (a *app) changeGuard(cmd *cobra.Command, plan, do, done string, yes bool, change func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error)) error {
-	return a.guarding(cmd, func(ctx context.Context, pool *pgxpool.Pool, _ database) error {
+	return a.guarding(cmd, "owner", func(ctx context.Context, pool *pgxpool.Pool, _ database) error {
 		a.say(plan)
 		if err := a.confirm(ctx, yes, do, done); err != nil {
 			return err

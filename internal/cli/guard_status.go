@@ -21,7 +21,7 @@ without triggers, triggers that are switched off, a broken glass. Exit code 3: s
   rea guard status --json`,
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.guarding(cmd, func(ctx context.Context, pool *pgxpool.Pool, _ database) error {
+			return a.guarding(cmd, "reader", func(ctx context.Context, pool *pgxpool.Pool, _ database) error {
 				states, err := guard.Status(ctx, pool)
 				if err != nil {
 					return err

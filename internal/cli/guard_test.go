@@ -35,14 +35,63 @@ func TestGuardsAreAddedWatchedAndRemoved(t *testing.T) {
 		step(3, "added city", "guard", "status")
 		step(0, "1 row brought level", "guard", "regenerate", "orders", "--yes")
 		step(0, `"problems":[]`, "guard", "status", "--json")
+		step(2, "what is to change", "guard", "change", "orders", "--yes")
+		step(4, "~ orders: mode refuse, sql hash", "guard", "change", "orders", "--mode", "refuse", "--sql", "hash")
+		step(0, `"ignore":["city"],"redact":[],"sql":"hash"`, "guard", "change", "orders", "--ignore", "city", "--sql", "hash", "--yes", "--json")
+		step(1, "--add-column", "guard", "change", "orders", "--mode", "refuse", "--yes")
+		step(0, `"mode":"refuse","key":["id"],"status":"status","ignore":["city"],"redact":[],"sql":"hash","require_reason":false,"truncate":"refuse"`,
+			"guard", "change", "orders", "--mode", "refuse", "--add-column", "--yes", "--json")
+		step(0, `"mode":"capture","key":["id"],"status":"status","ignore":[]`, "guard", "change", "orders", "--mode", "capture", "--ignore", "", "--yes", "--json")
+		step(0, "GuardChanged", "log", "rea.guard", "public.orders")
 		step(1, "there is no glass to break", "guard", "break-glass", "orders", "--reason", "incident 7", "--yes")
 		step(2, "takes a reason", "guard", "break-glass", "orders")
 		step(0, "removed the guard of public.orders", "guard", "remove", "orders", "--yes")
 		step(1, "has no guard", "guard", "remove", "orders", "--yes")
+		step(1, "has no guard", "guard", "change", "orders", "--sql", "off", "--yes")
 		step(0, `"mode":"refuse"`, "guard", "add", "orders", "--type", "order", "--mode", "refuse", "--add-column", "--yes", "--json")
 		step(0, "broke the glass of public.orders", "guard", "break-glass", "orders", "--reason", "incident 7", "--yes")
 		step(3, "glass is broken", "guard", "status")
 		step(0, "mended the glass of public.orders", "guard", "break-glass", "orders", "--end", "--yes")
 		step(0, "refuse", "guard", "status")
+	})
+}
+
+func TestACapturedStatusThatNoStepLeadsToIsShownAsIllegal(t *testing.T) {
+	t.Parallel()
+	forEachStore(t, func(t *testing.T, sh *shell) {
+		if strings.HasPrefix(sh.env["REA_DATABASE_URL"], "sqlite") {
+			return // has no guards
+		}
+		sh.must("migrate", "up")
+		sh.write("rea.yaml", `
+rea: 1
+aggregates:
+  order:
+    status: status
+    events:
+      OrderPlaced: {from: [none], to: placed}
+      PaymentReceived: {from: [placed], to: paid}
+      NoteAdded: {from: any}
+`)
+		sh.must("catalog", "apply", "--yes")
+		sh.create(`CREATE TABLE orders (id int PRIMARY KEY, status text)`)
+		sh.must("guard", "add", "orders", "--type", "order", "--status", "status", "--yes")
+		sh.create(`INSERT INTO orders VALUES (1, 'placed')`)
+		sh.create(`UPDATE orders SET status = 'paid'`)
+		sh.create(`UPDATE orders SET status = 'placed'`)
+		sh.create(`UPDATE orders SET status = 'any'`)
+		sh.create(`UPDATE orders SET status = 'nonsense'`)
+		if out := sh.must("log", "order", "1"); strings.Count(out, "DirectUpdate (illegal)") != 2 {
+			t.Errorf("log shows\n%s, want seq 3 and 5 as illegal", out)
+		}
+		if out := sh.must("log", "order", "1", "--json"); strings.Count(out, `"illegal":true`) != 2 {
+			t.Errorf("log --json shows\n%s", out)
+		}
+		if out := sh.must("show", "order", "1"); !strings.Contains(out, "status      nonsense") {
+			t.Errorf("show:\n%s", out)
+		}
+		if r := sh.rea("append", "order", "1", "PaymentReceived"); r.code != 4 || !strings.Contains(r.stderr, "illegal in status nonsense at seq 5: legal now: NoteAdded") {
+			t.Errorf("append: %+v", r)
+		}
 	})
 }

@@ -33,14 +33,17 @@ func sqlState(err error) string {
 }
 
 // roleSQL finds the role of a kind by who may use the schema: rea.roles may not be readable. The schema's owner is
-// the role of the kind owner.
+// the role of the kind owner. has: the login has it, or may read without it, and lacks a right that is not the archive's.
 const roleSQL = `
-SELECT current_user, current_database(), n.oid IS NOT NULL,
-       coalesce(CASE WHEN $1 = 'owner' THEN pg_catalog.pg_get_userbyid(n.nspowner)::text
-                ELSE (SELECT r.rolname::text FROM pg_catalog.aclexplode(n.nspacl) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
-                      WHERE pg_catalog.right(r.rolname::text, pg_catalog.length($1) + 1) = '_' || $1 LIMIT 1) END,
-                'rea_' || $1)
-FROM (SELECT) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = 'rea'`
+SELECT one.login, one.database, one.there, one.role,
+       EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname::text = one.role AND pg_catalog.pg_has_role(r.oid, 'MEMBER'))
+       OR $1 = 'reader' AND EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = one.schema AND c.relname = 'events' AND pg_catalog.has_table_privilege(c.oid, 'SELECT'))
+FROM (SELECT current_user::text AS login, current_database()::text AS database, n.oid IS NOT NULL AS there, n.oid AS schema,
+             coalesce(CASE WHEN $1 = 'owner' THEN pg_catalog.pg_get_userbyid(n.nspowner)::text
+                      ELSE (SELECT r.rolname::text FROM pg_catalog.aclexplode(n.nspacl) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+                            WHERE pg_catalog.right(r.rolname::text, pg_catalog.length($1) + 1) = '_' || $1 LIMIT 1) END,
+                      'rea_' || $1) AS role
+      FROM (SELECT) x LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = 'rea') one`
 
 // permission makes an error for a missing right one that says how to give it.
 func (a *app) permission(ctx context.Context, err error) error {
@@ -50,12 +53,15 @@ func (a *app) permission(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	var login, database, role string
-	var there bool
-	if a.pool.QueryRow(ctx, roleSQL, a.role).Scan(&login, &database, &there, &role) != nil {
+	var there, has bool
+	if a.pool.QueryRow(ctx, roleSQL, a.role).Scan(&login, &database, &there, &role, &has) != nil {
 		return err // what is known stays known
 	}
 	if !there {
 		return fmt.Errorf("%s may not make the schema rea: GRANT CREATE ON DATABASE %s TO %s (%w)", login, identifier(database), identifier(login), err)
+	}
+	if has {
+		return err
 	}
 	return &permissionError{role, login, err}
 }

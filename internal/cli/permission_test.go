@@ -60,10 +60,17 @@ func TestMissingRightsAreNamedByTheRoleThatGivesThem(t *testing.T) {
 	refused("reader", "log", "--follow")
 	refused("reader", "export")
 	refused("reader", "show", "order", "1")
+	refused("reader", "guard", "status")
+	refused("reader", "guard", "check", "all")
 	refused("importer", "import", "in.ndjson")
 	refused("writer", "append", "order", "1", "X")
 	run(fmt.Sprintf("GRANT %s_reader TO %s", prefix, login))
 	sh.must("log")
+	sh.must("guard", "status")
+	run("CREATE TABLE bills (id int PRIMARY KEY)")
+	if r := sh.rea("baseline", "check", "bills", "--type", "bill"); r.code != 1 || !strings.Contains(r.stderr, "permission denied for table bills") {
+		t.Errorf("the check of a table that may not be read ends with %d: %s", r.code, r.stderr)
+	}
 	refused("importer", "import", "in.ndjson")
 	refused("writer", "append", "order", "1", "X")
 	refused("owner", "migrate", "uninstall", "--events", "0", "--yes")

@@ -123,7 +123,9 @@ CREATE FUNCTION rea.take_baseline(relation regclass, aggregate_ids text[], paylo
 AS $$
 DECLARE
     context bigint := nextval('rea.contexts_context_id_seq'::regclass);
-    kind text;
+    kind    text;
+    field   text;
+    number  int;
 BEGIN
     UPDATE rea.baselines b SET last_key = take_baseline.last_key, done = take_baseline.done, updated_at = clock_timestamp()
     WHERE b.relation = take_baseline.relation AND NOT b.done AND b.last_key IS NOT DISTINCT FROM from_key
@@ -132,8 +134,18 @@ BEGIN
         RAISE EXCEPTION 'rea: another process moves the baseline of %', relation USING ERRCODE = '40001';
     END IF;
 
-    INSERT INTO rea.events (aggregate_type, aggregate_id, seq, event_type, payload, status, actor_id, metadata, context_id)
-    SELECT kind, r.aggregate_id, 1, 'BaselineCreated', r.payload, r.status, 'baseline', take_baseline.metadata, context
+    SELECT s.status_field, s.catalog_version INTO field, number FROM rea.steps s
+    WHERE s.aggregate_type IN ('', kind) AND s.event_type = '' AND s.from_status = '' ORDER BY s.aggregate_type DESC LIMIT 1;
+    IF NOT FOUND THEN
+        PERFORM rea.refuse_stale_catalog();
+    END IF;
+    -- complete, so that the insert trigger lets them pass: the transaction has its xid by the UPDATE
+    INSERT INTO rea.events (id, aggregate_type, aggregate_id, seq, event_type, payload, status, catalog_version, actor_id, reason, correlation_id,
+                            metadata, xid, db_user, created_at, context_id)
+    SELECT nextval('rea.events_id_seq'::regclass), kind, r.aggregate_id, 1, 'BaselineCreated', r.payload,
+           rea.fact_status(kind, r.aggregate_id, 'BaselineCreated', r.payload, r.status, 0, field, number), number,
+           'baseline', nullif(current_setting('rea.reason', true), ''), nullif(current_setting('rea.correlation', true), ''),
+           take_baseline.metadata, pg_current_xact_id(), session_user, clock_timestamp(), context
     FROM unnest(aggregate_ids, payloads, statuses) WITH ORDINALITY r(aggregate_id, payload, status, n)
     WHERE (SELECT e.seq FROM rea.events e
            WHERE e.aggregate_type = kind AND e.aggregate_id = r.aggregate_id AND e.seq = 1) IS NULL   -- no join: one look by index a row

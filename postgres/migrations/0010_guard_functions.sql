@@ -127,15 +127,16 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.truncates_leaf(oid) FROM PUBLIC;
 
--- The present names of columns that have these numbers in the guarded table. Who restores a table numbers its columns anew: then those
--- that had the numbers by name.
+-- The present names of columns that have these numbers in the guarded table. Who restores a table, or drops a column and makes it anew,
+-- numbers it anew: then those that had the numbers by name.
 CREATE FUNCTION rea.guard_names(g rea.guards, numbers smallint[]) RETURNS text[]
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
     RETURN ARRAY(SELECT a.attname::text FROM unnest(numbers) WITH ORDINALITY n(number, i)
                  LEFT JOIN jsonb_to_recordset(g.columns) c(number smallint, name text) ON c.number = n.number
+                 LEFT JOIN pg_attribute k ON k.attrelid = g.relation AND k.attnum = n.number AND NOT k.attisdropped AND g.made_for = g.relation::oid
                  JOIN pg_attribute a ON a.attrelid = g.relation AND a.attnum > 0 AND NOT a.attisdropped
-                      AND CASE WHEN g.made_for = g.relation::oid THEN a.attnum = n.number ELSE a.attname::text = c.name END
+                      AND CASE WHEN k.attnum IS NOT NULL THEN a.attnum = k.attnum ELSE a.attname::text = c.name END
                  ORDER BY n.i);
 
 -- SQL for the id of a row of `alias`, as Go writes it.

@@ -119,10 +119,12 @@ AS $$
 DECLARE
     g rea.guards := (SELECT x FROM rea.guards x WHERE x.guard_id = guard);
     keeper name := (SELECT a.rolname FROM pg_class c JOIN pg_roles a ON a.oid = c.relowner WHERE c.oid = 'rea.events'::regclass);
+    parts oid[] := ARRAY(SELECT t.relid FROM pg_partition_tree(g.relation) t UNION SELECT g.relation);
     o record;
 BEGIN
     FOR o IN SELECT t.tgname, t.tgrelid::regclass AS part FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
              WHERE p.pronamespace = 'rea'::regnamespace AND p.proname ~ ('^guard_' || guard || '_[a-z]+$') LOOP
+        parts := parts || o.part::oid;   -- one that was detached has its triggers still
         EXECUTE format('DROP TRIGGER %I ON %s', o.tgname, o.part);
     END LOOP;
     FOR o IN SELECT p.oid::regprocedure AS name FROM pg_proc p
@@ -130,8 +132,7 @@ BEGIN
         EXECUTE format('DROP FUNCTION %s', o.name);
     END LOOP;
     FOR o IN SELECT c.oid::regclass AS part, n.nspname AS space
-             FROM (SELECT t.relid FROM pg_partition_tree(g.relation) t UNION SELECT g.relation) t
-             JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace LOOP
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (parts) LOOP
         IF EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = o.part AND p.polname = 'rea_guard') THEN
             EXECUTE format('DROP POLICY rea_guard ON %s', o.part);
         END IF;
