@@ -166,8 +166,8 @@ var followedFailing = []clause{
 		}
 	}},
 	{"P5 an event that is skipped is left out, by rebuilds and checks too, and said", func(t *testing.T, d *Door) {
-		types := []rea.Type{keptType()}
-		b := d.running(t, d.Migrated(t), rea.Config{Catalog: keeping(t, types, followedState(), hourly()), PollEvery: 5 * time.Millisecond, RetryAfter: time.Millisecond, StallAfter: 2})
+		types, log := []rea.Type{keptType()}, &lines{}
+		b := d.running(t, d.Migrated(t), rea.Config{Catalog: keeping(t, types, followedState(), hourly()), PollEvery: 5 * time.Millisecond, RetryAfter: time.Millisecond, StallAfter: 2, Logger: slogOf(log)})
 		put(t, b.Autocommit(), order1, event("Placed", `{"total": 1}`), event("Paid", `{"amount": "x"}`), event("Paid", `{"amount": 2}`))
 		for _, name := range []string{"order_state", "hourly_sales"} {
 			s := b.status(t, name, func(s rea.ProjectionStatus) bool { return s.State == rea.StateStalled })
@@ -185,6 +185,9 @@ var followedFailing = []clause{
 			}
 		}
 		b.settled(t, "order_state", "hourly_sales")
+		b.status(t, "hourly_sales", func(rea.ProjectionStatus) bool { // that each goes on is logged
+			return strings.Count(strings.Join(log.all(), "\n"), "a projection goes on") == 2
+		})
 		for range 2 {
 			same(t, "row", *d.rows(t, b, followedState())["1"][2], "3")
 			same(t, "hours", b.text(t, "SELECT CAST(orders AS TEXT) || ' ' || CAST(amount AS TEXT) FROM "+d.view("hourly_sales")), "1 2")

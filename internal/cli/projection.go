@@ -88,7 +88,7 @@ func (a *app) projections(ctx context.Context, archive *rea.Archive) (list []pro
 		if s.Inline {
 			p.mode = modeInline
 		}
-		if lag, known := s.Lag(); known && lag > 0 {
+		if lag, known := s.Lag(); known && lag > 0 && !s.Inline {
 			for e, err := range archive.Autocommit().History(ctx, rea.Filter{After: s.Position, Limit: 1}) {
 				if err != nil {
 					return nil, err

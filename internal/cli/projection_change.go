@@ -49,7 +49,8 @@ func (a *app) projectionPauseCommand() *cobra.Command {
 		Use:   "pause NAME",
 		Short: "Let nobody move a projection, until it is resumed",
 		Long: `Let nobody move a followed projection until "rea projection resume": its table stays as it
-is, and the other projections go on. It waits for the page that is being applied.`,
+is, and the other projections go on. It waits for the page that is being applied. An inline one is
+kept by appends all the same: what stops is the folding of rows that they leave behind.`,
 		Example:           `  rea projection pause hourly_sales`,
 		Args:              between(1, 1),
 		ValidArgsFunction: a.projectionNames(true, false, false),

@@ -21,7 +21,8 @@ One that is declared is refused, and so is one whose table something depends on 
 key), which is listed.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms (exit code 4
-without). Appends leave an inline projection alone after "rea catalog apply".`,
+without). An inline one that is taken out of the catalog: "rea catalog apply" makes appends leave
+its table alone, which is then yours (DROP TABLE).`,
 		Example: `  rea projection drop hourly_sales
   rea projection drop hourly_sales --catalog shop/rea.yaml --yes`,
 		Args: between(1, 1),

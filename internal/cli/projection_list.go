@@ -18,16 +18,16 @@ func (a *app) projectionListCommand() *cobra.Command {
 		Long: `List the projections that the database or the catalog has: the position that each followed
 one has come to, how many events it lacks and since when, who moved it last. An inline one has
 each event when its append commits; its position says up to where a runner has looked for rows
-that appends leave behind (events of older versions), empty where none has, and --max-lag leaves
-it out. For one that does not go on: the event that it fails on, how often and since when, and
-what to type.
+that appends leave behind (events of older versions), empty where none has. It has no LAG, and
+--max-lag leaves it out. For one that does not go on: the event that it fails on, how often and
+since when, and what to type.
 
 STATE is caught up, behind (whoever runs it next goes on: see UPDATED and RUNNER), new, paused,
 failing, stalled, needs rebuild; kept, of an inline one.
 
 LAG is empty where it is not known: the position is not one of this archive's, or the table was
-filled by another definition. Exit code 3 where a projection does not go on, or lags by more
-than --max-lag, which is a number of events or a time.`,
+filled by another definition. Exit code 3 where a projection does not go on (but for paused ones),
+or lags by more than --max-lag, which is a number of events or a time.`,
 		Example: `  rea projection list
   rea projection list --json
   rea projection list --max-lag 30s || echo "look at it"`,
