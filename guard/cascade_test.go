@@ -40,6 +40,7 @@ func cascading(r *rand.Rand) string {
 		fmt.Sprintf(`UPDATE lines SET n = n + 1 WHERE order_id BETWEEN %d AND %d`, order, order+20),
 		`INSERT INTO customers SELECT n, NULL, 'again' FROM generate_series(1, 40) n ON CONFLICT DO NOTHING`,
 		fmt.Sprintf(`DELETE FROM orders WHERE id BETWEEN %d AND %d`, order, order+2),
+		fmt.Sprintf(`SELECT rea.append('order', o.id, 'NoteAdded') FROM (SELECT id FROM orders WHERE id BETWEEN %d AND %d FOR KEY SHARE) o`, order, order+5),
 		fmt.Sprintf(`BEGIN; UPDATE orders SET n = n + 1 WHERE customer = %d; SAVEPOINT a; DELETE FROM customers WHERE id = %[1]d; ROLLBACK TO a; UPDATE orders SET shop = %d WHERE id = %d; COMMIT`, customer, shop, order),
 	}
 	return statements[r.IntN(len(statements))]
@@ -115,6 +116,8 @@ func TestCascadesOfEightWritersThatAreKilledLeaveHistoriesThatFoldToTheTables(t 
 	for _, g := range tables {
 		w.sameAsTable(g.table, g.kind)
 	}
+	w.want("0 0", `SELECT count(*) FILTER (WHERE x.seq <> x.n) || ' ' || count(*) FILTER (WHERE x.id < x.before) FROM (
+		SELECT e.seq, e.id, row_number() OVER a AS n, lag(e.id) OVER a AS before FROM rea.events e WINDOW a AS (PARTITION BY e.aggregate_type, e.aggregate_id ORDER BY e.seq)) x`)
 	t.Logf("%d backends killed, %s statements captured", kills, w.one(`SELECT count(*) FROM rea.contexts WHERE operation IN ('INSERT', 'UPDATE', 'DELETE')`))
 	if kills == 0 {
 		t.Error("nobody was killed")
