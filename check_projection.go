@@ -99,7 +99,7 @@ func (a *Archive) checkStates(ctx context.Context, session SnapshotSession, c ch
 		places, err := session.StateRows(ctx, c.table, false, after, fillAggregates)
 		if err != nil || len(places) == 0 {
 			if err == nil {
-				err = a.checkExtra(ctx, session, c)
+				err = c.extra(ctx, session)
 			}
 			return err
 		}
@@ -116,23 +116,33 @@ func (a *Archive) checkStates(ctx context.Context, session SnapshotSession, c ch
 		for _, row := range list {
 			stored[row.ID] = row
 		}
-		for _, id := range ids {
-			want, err := a.foldTo(ctx, session, c, id)
+		var have map[string][]Event
+		for i, place := range places {
+			if have[place.ID] == nil {
+				if have, err = firstEvents(ctx, session, c.table.Of, places[i:], c.followed || len(c.skipped) > 0); err != nil {
+					return err
+				}
+			}
+			want, err := a.foldTo(ctx, session, c, place, have[place.ID])
 			if err != nil {
 				return err
 			}
-			c.compare(stored[id], want)
+			c.compare(stored[place.ID], want)
 		}
 	}
 }
 
-// foldTo folds an aggregate as far as the projection has come.
-func (a *Archive) foldTo(ctx context.Context, session SnapshotSession, c checking, id string) (StateRow, error) {
-	row := StateRow{ID: id, Values: make([]*string, len(c.table.Columns))}
-	for {
-		events, more, err := session.Events(ctx, Stretch{Aggregate: Ref{c.table.Of, id}, After: row.Seq, Limit: fillPage}, nil)
-		if err != nil {
-			return row, err
+// foldTo folds an aggregate as far as the projection has come. events are its first ones, as far as they were read.
+func (a *Archive) foldTo(ctx context.Context, session SnapshotSession, c checking, place RowPlace, events []Event) (row StateRow, err error) {
+	row = StateRow{ID: place.ID, Values: make([]*string, len(c.table.Columns))}
+	for ; row.Seq < place.Last; events = nil {
+		if len(events) == 0 {
+			if events, _, err = session.Events(ctx, Stretch{Aggregate: Ref{c.table.Of, place.ID}, After: row.Seq, Limit: fillPage}, nil); err != nil {
+				return row, err
+			}
+		}
+		if len(events) == 0 {
+			return row, fmt.Errorf("rea: %s: seq %d is not there any more", Ref{c.table.Of, place.ID}, row.Seq+1)
 		}
 		for _, e := range events {
 			if c.followed && (e.Position == 0 || e.Position > c.last) {
@@ -147,10 +157,8 @@ func (a *Archive) foldTo(ctx context.Context, session SnapshotSession, c checkin
 				return row, err
 			}
 		}
-		if !more {
-			return row, nil
-		}
 	}
+	return row, nil
 }
 
 func (c checking) compare(stored, want StateRow) {
@@ -181,22 +189,16 @@ func (c checking) compare(stored, want StateRow) {
 
 func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// checkExtra looks for rows of aggregates without events.
-func (a *Archive) checkExtra(ctx context.Context, session SnapshotSession, c checking) error {
+// extra looks for rows of aggregates without events.
+func (c checking) extra(ctx context.Context, session SnapshotSession) error {
 	for after := ""; ; {
-		ids, err := session.StateIDs(ctx, c.table, after, fillAggregates)
+		ids, err := session.ExtraIDs(ctx, c.table, after, fillAggregates)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		after = ids[len(ids)-1]
 		for _, id := range ids {
-			events, _, err := session.Events(ctx, Stretch{Aggregate: Ref{c.table.Of, id}, Limit: 1}, nil)
-			if err != nil {
-				return err
-			}
-			if len(events) == 0 {
-				c.report(Drift{Kind: DriftExtra, Key: []string{id}})
-			}
+			c.report(Drift{Kind: DriftExtra, Key: []string{id}})
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (a *Archive) foldRows(ctx context.Context, session OwnSession, t StateTable
 	var have map[string][]Event
 	for i, p := range late {
 		if have[p.ID] == nil {
-			if have, err = firstEvents(ctx, session, t.Of, late[i:]); err != nil {
+			if have, err = firstEvents(ctx, session, t.Of, late[i:], false); err != nil {
 				return 0, behind, err
 			}
 		}
@@ -155,7 +155,9 @@ func (a *Archive) foldRows(ctx context.Context, session OwnSession, t StateTable
 }
 
 // firstEvents reads ahead for the first of some aggregates, as many as have fillPage events together.
-func firstEvents(ctx context.Context, session OwnSession, aggregateType string, places []RowPlace) (map[string][]Event, error) {
+func firstEvents(ctx context.Context, session interface {
+	FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int, positions bool) ([]Event, error)
+}, aggregateType string, places []RowPlace, positions bool) (map[string][]Event, error) {
 	var ids []string
 	events := int64(0)
 	for _, p := range places {
@@ -164,7 +166,7 @@ func firstEvents(ctx context.Context, session OwnSession, aggregateType string, 
 		}
 		ids = append(ids, p.ID)
 	}
-	list, err := session.FirstEvents(ctx, aggregateType, ids, fillPage)
+	list, err := session.FirstEvents(ctx, aggregateType, ids, fillPage, positions)
 	have := make(map[string][]Event, len(ids))
 	for _, e := range list {
 		have[e.Aggregate.ID] = append(have[e.Aggregate.ID], e)

@@ -101,15 +101,16 @@ type Need struct {
 type SnapshotSession interface {
 	Session
 	FollowPager
-	// Projections, StateRows: see ProjectionSession. ReadStateRows: see FollowSession.
+	// Projections, FirstEvents, StateRows: see ProjectionSession. ReadStateRows: see FollowSession.
 	Projections(ctx context.Context) ([]AppliedProjection, error)
+	FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int, positions bool) ([]Event, error)
 	StateRows(ctx context.Context, t StateTable, beside bool, after string, limit int) ([]RowPlace, error)
 	ReadStateRows(ctx context.Context, t StateTable, beside bool, ids []string) ([]StateRow, error)
 	// RowsBehind looks at the next positions after an offset, at most limit of them, and gives the aggregates, by id, whose row has not
 	// all of their events among these (Last is the last of them), and how far it has looked; the same offset, at the head.
 	RowsBehind(ctx context.Context, t StateTable, from Offset, limit int) (rows []RowPlace, to Offset, err error)
-	// StateIDs lists the aggregates after an id that have a row, in the order of ids.
-	StateIDs(ctx context.Context, t StateTable, after string, limit int) ([]string, error)
+	// ExtraIDs lists the aggregates after an id that have a row and no events, in the order of ids, at most limit of them.
+	ExtraIDs(ctx context.Context, t StateTable, after string, limit int) ([]string, error)
 	// Statistics reads a whole table.
 	Statistics(ctx context.Context, t StatisticsTable) ([]StatisticsRow, error)
 }

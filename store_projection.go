@@ -17,9 +17,9 @@ type ProjectionSession interface {
 	// StateRows looks at the next aggregates after an id, in the order of ids, at most limit of them, and says where
 	// each of their rows stands. beside: in the table that was built.
 	StateRows(ctx context.Context, t StateTable, beside bool, after string, limit int) ([]RowPlace, error)
-	// FirstEvents gives the events of several aggregates of a type from their first on, each one's by seq and without a
-	// position, at most limit of them together and about MaxPageBytes of payload. It may give fewer than there are.
-	FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int) ([]Event, error)
+	// FirstEvents gives the events of several aggregates of a type from their first on, each one's by seq, at most limit of
+	// them together and about MaxPageBytes of payload. It may give fewer than there are. Their positions only where asked for.
+	FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int, positions bool) ([]Event, error)
 	// LastID is the highest id of a stored event that is seen; 0: none.
 	LastID(ctx context.Context) (int64, error)
 	// RecentRows is StateRows, of the table that is read, for aggregates that have events with ids above after.

@@ -157,11 +157,14 @@ func (s *ownSession) AddStatistics(ctx context.Context, t rea.StatisticsTable, b
 	return mapError(doing, s.db.exec(ctx, addStatistics(t, x.table(beside)), string(text)))
 }
 
-func (s *ownSession) StateIDs(ctx context.Context, t rea.StateTable, after string, limit int) (ids []string, err error) {
+func (s *ownSession) ExtraIDs(ctx context.Context, t rea.StateTable, after string, limit int) (ids []string, err error) {
 	x := stateSQL{t}
 	var id string
 	err = each(ctx, s.db, func() error { ids = append(ids, id); return nil }, []any{&id},
-		"SELECT v.aggregate_id FROM "+x.table(false)+" v WHERE v.aggregate_id > $1 ORDER BY v.aggregate_id LIMIT $2", after, limit)
+		"SELECT v.aggregate_id FROM "+x.table(false)+` v
+WHERE v.aggregate_id > $1 AND (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = $3 AND e.aggregate_id = v.aggregate_id LIMIT 1) IS NULL
+ORDER BY v.aggregate_id
+LIMIT $2`, after, limit, t.Of)
 	return ids, mapError("read the rows of "+t.Name, err)
 }
 

@@ -50,12 +50,16 @@ const firstEventsSQL = `
 SELECT` + eventColumns + `
 FROM unnest($2::text[]) WITH ORDINALITY i(id, n)
 CROSS JOIN LATERAL (SELECT x.* FROM rea.events x WHERE x.aggregate_type = $1 AND x.aggregate_id = i.id ORDER BY x.seq LIMIT $3) e
-CROSS JOIN (SELECT NULL::bigint AS position) f
+%s
 ORDER BY i.n, e.seq
 LIMIT $3`
 
-func (s *ownSession) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int) ([]rea.Event, error) {
-	events, _, err := s.events(ctx, "read events of "+aggregateType, firstEventsSQL, aggregateType, ids, limit)
+func (s *ownSession) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int, positions bool) ([]rea.Event, error) {
+	feed := `CROSS JOIN (SELECT NULL::bigint AS position) f`
+	if positions {
+		feed = `LEFT JOIN rea.feed f ON f.event_id = e.id`
+	}
+	events, _, err := s.events(ctx, "read events of "+aggregateType, fmt.Sprintf(firstEventsSQL, feed), aggregateType, ids, limit)
 	return events, err
 }
 

@@ -104,10 +104,13 @@ func (s *session) AddStatistics(ctx context.Context, t rea.StatisticsTable, besi
 	return nil
 }
 
-func (s *session) StateIDs(ctx context.Context, t rea.StateTable, after string, limit int) (ids []string, err error) {
+func (s *session) ExtraIDs(ctx context.Context, t rea.StateTable, after string, limit int) (ids []string, err error) {
 	var id string
 	err = each(ctx, s.db, func() error { ids = append(ids, id); return nil }, []any{&id},
-		"SELECT aggregate_id FROM "+quoteName(tableOf(t, false))+" WHERE aggregate_id > ?1 ORDER BY aggregate_id LIMIT ?2", after, int64(limit))
+		"SELECT v.aggregate_id FROM "+quoteName(tableOf(t, false))+` v
+WHERE v.aggregate_id > ?1 AND NOT EXISTS (SELECT 1 FROM rea_events e WHERE e.aggregate_type = ?3 AND e.aggregate_id = v.aggregate_id)
+ORDER BY v.aggregate_id
+LIMIT ?2`, after, int64(limit), t.Of)
 	return ids, s.store.mapError("read "+tableOf(t, false), err)
 }
 

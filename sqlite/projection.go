@@ -130,8 +130,8 @@ func (s *session) StateRows(ctx context.Context, t rea.StateTable, beside bool, 
 }
 
 // FirstEvents has no round trips to save: those of the first aggregate.
-func (s *session) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int) ([]rea.Event, error) {
-	events, _, err := s.Events(ctx, rea.Stretch{Aggregate: rea.Ref{Type: aggregateType, ID: ids[0]}, Limit: limit, Folding: true}, nil)
+func (s *session) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int, positions bool) ([]rea.Event, error) {
+	events, _, err := s.Events(ctx, rea.Stretch{Aggregate: rea.Ref{Type: aggregateType, ID: ids[0]}, Limit: limit, Folding: !positions}, nil)
 	return events, err
 }
 

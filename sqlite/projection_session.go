@@ -27,8 +27,11 @@ func (s *ownSession) StateRows(ctx context.Context, t rea.StateTable, beside boo
 	return list, err
 }
 
-func (s *ownSession) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int) (events []rea.Event, err error) {
-	err = s.do(func() error { events, err = s.session.FirstEvents(ctx, aggregateType, ids, limit); return err })
+func (s *ownSession) FirstEvents(ctx context.Context, aggregateType string, ids []string, limit int, positions bool) (events []rea.Event, err error) {
+	err = s.do(func() error {
+		events, err = s.session.FirstEvents(ctx, aggregateType, ids, limit, positions)
+		return err
+	})
 	return events, err
 }
 
