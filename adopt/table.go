@@ -76,7 +76,7 @@ ORDER BY a.attnum`
 const keySQL = `
 SELECT array_agg(a.attname::text ORDER BY k.n)
 FROM pg_catalog.pg_index i, unnest(i.indkey::smallint[]) WITH ORDINALITY k(attnum, n), pg_catalog.pg_attribute a
-WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL AND k.n <= i.indnkeyatts
+WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND k.n <= i.indnkeyatts
   AND a.attrelid = i.indrelid AND a.attnum = k.attnum
 GROUP BY i.indexrelid, i.indisprimary
 ORDER BY i.indisprimary DESC, count(*), i.indexrelid`
@@ -143,7 +143,7 @@ func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
 		return fmt.Errorf("rea: read the keys of %s: %w", t, err)
 	}
 	if len(unique) == 0 {
-		return &KeyError{fmt.Sprintf("%s has no primary key and no unique index over columns alone: a row has no name there", t)}
+		return &KeyError{fmt.Sprintf("%s has no primary key and no unique index over columns alone that is not deferrable: a row has no name there", t)}
 	}
 	if len(key) == 0 {
 		key = unique[0]

@@ -84,7 +84,9 @@ SELECT g.relation::text,
              WHERE NOT r.relispartition AND (i.inhrelid = g.relation OR i.inhparent = g.relation AND r.relkind = 'r') ORDER BY 1),
        ARRAY(SELECT DISTINCT t.tgrelid::regclass::text FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid
              WHERE f.pronamespace = 'rea'::regnamespace AND f.proname::text ~ ('^guard_' || g.guard_id || '_[a-z]+$')
-               AND NOT EXISTS (SELECT FROM parts p WHERE p.guard_id = g.guard_id AND p.relid = t.tgrelid) ORDER BY 1)
+               AND NOT EXISTS (SELECT FROM parts p WHERE p.guard_id = g.guard_id AND p.relid = t.tgrelid) ORDER BY 1),
+       ARRAY(SELECT format('the policy %I of %s', rea.foreign_policy(p.relid), p.relid::regclass) FROM parts p
+             WHERE p.guard_id = g.guard_id AND rea.foreign_policy(p.relid) IS NOT NULL ORDER BY 1)
 FROM rea.guards g LEFT JOIN pg_catalog.pg_class r ON r.oid = g.relation, pg_catalog.pg_class e
 WHERE e.oid = 'rea.events'::regclass
 ORDER BY g.guard_id`
@@ -100,6 +102,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 		type row struct {
 			name, keeper, parent             string
 			bare, off, columns, kin, left    []string
+			policies                         []string
 			restored, there, broken, reading bool
 		}
 		rows, err := tx.Query(ctx, stateSQL)
@@ -107,7 +110,7 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			return err
 		}
 		found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
-			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper, &x.parent, &x.kin, &x.left)
+			return x, r.Scan(&x.name, &x.bare, &x.off, &x.columns, &x.restored, &x.there, &x.broken, &x.reading, &x.keeper, &x.parent, &x.kin, &x.left, &x.policies)
 		})
 		if err != nil {
 			return err
@@ -155,6 +158,9 @@ func Status(ctx context.Context, db Beginner) ([]State, error) {
 			}
 			if !x.reading {
 				s.Problems = append(s.Problems, fmt.Sprintf("%s may not read the table, as TRUNCATE has it do: `rea guard regenerate %s`", x.keeper, x.name))
+			}
+			for _, policy := range x.policies {
+				s.Problems = append(s.Problems, fmt.Sprintf("%s would choose the rows that %s sees, so TRUNCATE is refused, and a write whose rows a trigger changes again: let it name the roles that it is for (ALTER POLICY ... TO ...), or ALTER ROLE %[2]s BYPASSRLS", policy, x.keeper))
 			}
 			list = append(list, s)
 		}

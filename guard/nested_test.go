@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/realtime-event-archive/rea/guard"
@@ -72,6 +73,44 @@ func TestRowSecurityHidesNothingFromTheGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want("0", `SELECT count(*) FROM pg_policy WHERE polname = 'rea_guard'`)
+}
+
+// Whichever way an event comes, a text that cannot be a status is none.
+func TestAStatusThatIsTooLongIsNoneOnEveryWay(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{Status: "status"})
+	w.do(baseline)
+	w.do(`UPDATE orders SET status = repeat('x', 300) WHERE id = 1; ALTER TABLE orders ADD channel text DEFAULT 'web'`)
+	w.regenerate("orders", 2)
+	w.do(`ALTER TABLE orders ADD late int; UPDATE orders SET late = 1 WHERE id = 1`) // the slow way
+	w.want("0", `SELECT count(*) FROM rea.events WHERE aggregate_type = 'order' AND aggregate_id = '1' AND seq > 1 AND length(status) > 6`)
+}
+
+// A policy for everybody is one for the archive's owner, whose rights its functions would have, and restricts what he sees.
+func TestNoPolicyOfOthersRunsWithTheRightsOfTheArchive(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{Status: "status"})
+	w.do(baseline)
+	app := w.login()
+	w.do(`ALTER TABLE orders OWNER TO ` + app + `; CREATE FUNCTION seen() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'a policy ran as %', current_user; END $$`)
+	app2 := w.session()
+	app2.do(`SET SESSION AUTHORIZATION ` + app + `; ALTER TABLE orders ENABLE ROW LEVEL SECURITY`)
+	for _, policy := range []string{`CREATE POLICY mine ON orders USING (seen())`, `CREATE POLICY mine ON orders AS RESTRICTIVE USING (id = 1)`} {
+		app2.do(policy)
+		if _, _, err := guard.Regenerate(t.Context(), w, "orders", guard.By{}); err != nil {
+			t.Fatal(err)
+		}
+		app2.refused("RE011", `TRUNCATE orders`)
+		w.want("null", `SELECT rea.guard_row('order', '1')`)
+		if got := w.problems(); !strings.Contains(got, "the policy mine of public.orders would choose the rows") {
+			t.Errorf("problems: %s", got)
+		}
+		w.do(`ALTER POLICY mine ON orders TO ` + app)
+		w.want("true", `SELECT rea.guard_row('order', '1') IS NOT NULL`)
+		app2.do(`DROP POLICY mine ON orders`)
+	}
+	app2.do(`TRUNCATE orders`)
+	w.want("1BaselineCreated 2BaselineCreated 1Delete 2Delete", kinds)
 }
 
 func TestAnAppendMeanwhileKeepsNoEventBack(t *testing.T) {

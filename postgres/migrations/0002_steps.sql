@@ -212,7 +212,7 @@ CREATE FUNCTION rea.own_name(aggregate_type text, aggregate_id text, event_type 
 -- catalog calls the status, else the present one. A catalog that says nothing of the type has neither number nor field.
 CREATE FUNCTION rea.fact_status(aggregate_type text, aggregate_id text, event_type text, payload jsonb, given text, last bigint, field text, number int)
     RETURNS text
-    LANGUAGE sql PARALLEL SAFE
+    LANGUAGE sql
     RETURN CASE WHEN event_type COLLATE "C" <> 'DirectDelete'
                 THEN coalesce(rea.row_status(given), CASE WHEN field IS NOT NULL THEN rea.said_status(event_type, payload, last + 1, field) END,
                               CASE WHEN number IS NOT NULL AND last > 0 AND event_type COLLATE "C" IN ('DirectUpdate', 'Reverted')

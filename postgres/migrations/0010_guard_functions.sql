@@ -46,7 +46,7 @@ DECLARE
 BEGIN
     RAISE EXCEPTION USING MESSAGE = message, ERRCODE = 'RE005',
         HINT = CASE what WHEN 'id' THEN 'The id of an object has 1 to 200 bytes, no control characters, and no space at either end.'
-                         ELSE 'Let the guard ignore or redact the column: rea guard change --ignore.' END,
+                         ELSE 'Let the guard ignore or redact the column: rea guard change TABLE --ignore ...' END,
         DETAIL = jsonb_build_object('code', 'limit', 'message', message, 'what', what, 'aggregate_type', left(aggregate_type, 200),
                                     'aggregate_id', left(aggregate_id, 200));
 END
@@ -93,13 +93,34 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION rea.refuse_sequence() FROM PUBLIC;
 
--- Refuses to go on where row security would hide rows from whom the archive belongs to.
+-- A policy of the table's owner that would decide which rows the owner of the archive sees, and run with his rights; null: none.
+CREATE FUNCTION rea.foreign_policy(relation oid) RETURNS name
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+    RETURN (SELECT p.polname FROM pg_class x
+            JOIN pg_roles k ON k.oid = x.relowner AND NOT k.rolsuper AND NOT k.rolbypassrls
+            JOIN pg_class c ON c.oid = foreign_policy.relation AND c.relrowsecurity AND (c.relforcerowsecurity OR NOT pg_has_role(k.oid, c.relowner, 'USAGE'))
+            JOIN pg_policy p ON p.polrelid = c.oid AND p.polname <> 'rea_guard' AND p.polcmd IN ('*', 'r')
+                 AND EXISTS (SELECT FROM unnest(p.polroles) r WHERE CASE WHEN r = 0 THEN true ELSE pg_has_role(k.oid, r, 'USAGE') END)
+            WHERE x.oid = 'rea.events'::regclass
+            ORDER BY p.polname LIMIT 1);
+
+-- Refuses to go on where row security would hide rows from whom the archive belongs to, or run code of others as him.
 CREATE FUNCTION rea.refuse_hidden_rows(relation oid, operation text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    policy name;
 BEGIN
-    IF row_security_active(relation) AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = relation AND p.polname = 'rea_guard') THEN
+    IF NOT row_security_active(relation) THEN
+        RETURN;
+    END IF;
+    policy := rea.foreign_policy(relation);
+    IF policy IS NOT NULL THEN
+        PERFORM rea.raise_guarded(relation, operation, NULL, NULL, format('its policy %s would choose the rows that the guard sees', policy),
+            'Let the policy name the roles that it is for (ALTER POLICY ... TO ...), or ALTER ROLE ... BYPASSRLS for the owner of the archive.');
+    ELSIF NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = relation AND p.polname = 'rea_guard') THEN
         PERFORM rea.raise_guarded(relation, operation, NULL, NULL, 'row security, which is newer than the guard, hides rows from it', 'Run `rea guard regenerate`.');
     END IF;
 END
@@ -183,6 +204,13 @@ CREATE FUNCTION rea.guard_row_sql(g rea.guards, relation oid, alias text) RETURN
         SELECT coalesce('(' || string_agg(o.object, ' || ' ORDER BY o.chunk) || ')', '''{}''::jsonb') FROM objects o;
     END;
 
+-- SQL for the status of a row of `alias`, as Go writes it: the text of the column, as far as it can be one. status null: no column.
+CREATE FUNCTION rea.guard_status_sql(status text, alias text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp
+    RETURN CASE WHEN status IS NULL THEN 'NULL::text'
+                ELSE format('CASE WHEN octet_length(%1$s.%2$I::text) BETWEEN 1 AND 200 THEN %1$s.%2$I::text END', alias, status) END;
+
 -- SQL for the rows of a statement in pairs: id, place, the row before and after as JSON, their rea_seq, and the status after. A key that is
 -- there several times is paired in the order in which its rows were written.
 CREATE FUNCTION rea.guard_pairs(g rea.guards, relation oid, operation text) RETURNS text
@@ -206,8 +234,7 @@ BEGIN
             THEN 'SELECT NULL::text AS id, NULL::jsonb AS row, NULL::bigint AS seq, NULL::text AS status, NULL::bigint AS place, NULL::bigint AS n WHERE false'
             ELSE format(numbered, format(side, rea.guard_id_sql(g, alias), rea.guard_row_sql(g, relation, alias),
                 CASE WHEN seq THEN format('%s.rea_seq', alias) ELSE 'NULL::bigint' END,
-                CASE WHEN status IS NULL THEN 'NULL::text'
-                     ELSE format('CASE WHEN octet_length(%1$s.%2$I::text) BETWEEN 1 AND 200 THEN %1$s.%2$I::text END', alias, status) END,
+                rea.guard_status_sql(status, alias),
                 source, alias)) END;
     END LOOP;
     RETURN format('SELECT coalesce(o.id, n.id) AS id, coalesce(n.place, o.place) AS place, o.row AS was, n.row AS now, o.seq AS was_seq, n.seq AS now_seq, n.status
@@ -255,12 +282,13 @@ BEGIN
 FROM (SELECT DISTINCT ON (y.id) y.* FROM (%s) y ORDER BY y.id, y.place DESC) k
 LEFT JOIN (SELECT %s AS id, %s AS row, %s AS status FROM %s rea_t WHERE (%s) IN (%s)) t ON t.id COLLATE "C" = k.id COLLATE "C"',
         rea.guard_pairs(g, relation, operation), rea.guard_id_sql(g, 'rea_t'), rea.guard_row_sql(g, g.relation, 'rea_t'),
-        CASE WHEN status IS NULL THEN 'NULL::text' ELSE format('left(rea_t.%I::text, 200)', status) END, g.relation,
+        rea.guard_status_sql(status, 'rea_t'), g.relation,
         (SELECT string_agg(format('rea_t.%I', n.name), ', ' ORDER BY n.i) FROM unnest(rea.guard_names(g, g.key)) WITH ORDINALITY n(name, i)), touched));
 END
 $$;
 
--- The row that the guard of this type would capture for this id; null: no guard, or no such row. A text that cannot be a key has none.
+-- The row that the guard of this type would capture for this id; null: no guard, or no such row, or one that row security could hide.
+-- A text that cannot be a key has none.
 CREATE FUNCTION rea.guard_row(aggregate_type text, aggregate_id text) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
     SET "TimeZone" = 'UTC'
@@ -277,7 +305,7 @@ DECLARE
     g rea.guards := (SELECT x FROM rea.guards x WHERE x.aggregate_type = guard_row.aggregate_type);
     found jsonb;
 BEGIN
-    IF g.guard_id IS NULL THEN
+    IF g.guard_id IS NULL OR rea.foreign_policy(g.relation) IS NOT NULL THEN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT %s FROM %s rea_t WHERE %s AND (%s) COLLATE "C" = $1 LIMIT 1', rea.guard_row_sql(g, g.relation, 'rea_t'), g.relation,

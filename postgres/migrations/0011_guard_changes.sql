@@ -87,6 +87,7 @@ DECLARE
     status text := (rea.guard_names(g, ARRAY[g.status]))[1];
     stored bigint;
 BEGIN
+    PERFORM rea.refuse_hidden_rows(g.relation, 'ALTER');
     EXECUTE format('INSERT INTO rea.events (aggregate_type, aggregate_id, event_type, payload, status, context_id)
 SELECT %1$L, l.id, ''DirectUpdate'', jsonb_build_object(''old'', l.old, ''new'', l.new) || CASE WHEN l.gone IS NULL THEN ''{}'' ELSE jsonb_build_object(''gone'', l.gone) END, l.status, $3
 FROM (SELECT t.id, t.status,
@@ -99,7 +100,7 @@ FROM (SELECT t.id, t.status,
       WHERE (SELECT e.seq FROM rea.events e WHERE e.aggregate_type = %1$L AND e.aggregate_id = t.id AND e.seq = 1) IS NOT NULL OFFSET 0) l
 WHERE l.new <> ''{}'' OR l.gone IS NOT NULL
 ORDER BY l.id', g.aggregate_type, rea.guard_id_sql(g, 'rea_t'), rea.guard_row_sql(g, g.relation, 'rea_t'),
-        CASE WHEN status IS NULL THEN 'NULL::text' ELSE format('left(rea_t.%I::text, 200)', status) END, g.relation)
+        rea.guard_status_sql(status, 'rea_t'), g.relation)
     USING came, went, context;
     GET DIAGNOSTICS stored = ROW_COUNT;
     IF stored > 0 THEN
