@@ -139,7 +139,7 @@ BEGIN
     IF NOT FOUND THEN
         PERFORM rea.refuse_stale_catalog();
     END IF;
-    -- complete, so that the insert trigger lets them pass: the transaction has its xid by the UPDATE
+    -- complete, as those of guards are (guard/function.go), so that the insert trigger lets them pass: the transaction has its xid by the UPDATE
     INSERT INTO rea.events (id, aggregate_type, aggregate_id, seq, event_type, payload, status, catalog_version, actor_id, reason, correlation_id,
                             metadata, xid, db_user, created_at, context_id)
     SELECT nextval('rea.events_id_seq'::regclass), kind, r.aggregate_id, 1, 'BaselineCreated', r.payload,
