@@ -47,7 +47,7 @@ END`
 // change is a statement that takes something of others' over to the new table.
 type change struct {
 	what string // it is about
-	role string // who runs it; "": the owner of the archive
+	role string // who runs it; "": the owner of the archive, none: the session's login
 	text string
 }
 
@@ -61,27 +61,8 @@ func (s *ownSession) changes(ctx context.Context, f rea.Followed, query string) 
 
 // make runs statements, and says what one that cannot be run is about.
 func (s *ownSession) make(ctx context.Context, doing string, f rea.Followed, list []change) error {
-	role := ""
-	for _, c := range append(list, change{}) { // at the end as the owner of the archive
-		if c.role != role {
-			role = c.role
-			s.owner = false
-			if err := s.run(ctx, doing, "SET LOCAL ROLE NONE"); err != nil {
-				return err
-			}
-			if err := s.own(ctx); err != nil {
-				return mapError(doing, err)
-			}
-			if role != "" {
-				if err := s.run(ctx, doing, "SET LOCAL ROLE "+quoteName(role)); err != nil {
-					return err
-				}
-			}
-		}
-		if c.text == "" {
-			continue
-		}
-		err := s.run(ctx, doing, c.text)
+	for _, c := range list {
+		err := s.makeOne(ctx, doing, c)
 		var refused *pgconn.PgError
 		if errors.As(err, &refused) && strings.Contains(" 0A 22 23 2B 42 ", " "+refused.Code[:2]+" ") {
 			return &rea.DependentsError{Projection: f.Name, Inline: f.Inline, Dependents: []string{c.what + " (" + refused.Message + ")"}}
@@ -90,7 +71,43 @@ func (s *ownSession) make(ctx context.Context, doing string, f rea.Followed, lis
 			return err
 		}
 	}
-	return nil
+	return mapError(doing, s.own(ctx))
+}
+
+func (s *ownSession) makeOne(ctx context.Context, doing string, c change) error {
+	if c.role != "" && s.owner {
+		if err := s.run(ctx, doing, "SET LOCAL ROLE NONE"); err != nil {
+			return err
+		}
+		s.owner = false
+	}
+	switch c.role {
+	case "":
+		if err := s.own(ctx); err != nil {
+			return mapError(doing, err)
+		}
+		return s.run(ctx, doing, c.text)
+	case "none":
+		return s.run(ctx, doing, c.text)
+	}
+	return s.runAs(ctx, doing, c.role, c.text)
+}
+
+// runAs runs a statement with the rights of a role and no others. SET ROLE would not do: what the statement calls while it is read,
+// such as the CHECK of a domain, could set the role back and have the rights of the login. The expression of an index is computed
+// as the owner of its table, in what PostgreSQL calls a security-restricted operation: no SET ROLE, no triggers that fire later, no
+// PREPARE, no temporary tables, and settings go back. The role owns the table alone, and nothing runs again that it could change.
+func (s *ownSession) runAs(ctx context.Context, doing, role, text string) error {
+	role = quoteName(role)
+	return s.run(ctx, doing,
+		"CREATE TEMP TABLE rea_step AS SELECT "+quoteText(text)+" AS statement",
+		"CREATE FUNCTION pg_temp.rea_run(text) RETURNS int LANGUAGE plpgsql AS 'BEGIN EXECUTE $1; RETURN 0; END'",
+		"CREATE FUNCTION pg_temp.rea_step(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN pg_temp.rea_run($1); END'",
+		"GRANT EXECUTE ON FUNCTION pg_temp.rea_run(text), pg_temp.rea_step(text) TO "+role,
+		"ALTER TABLE pg_temp.rea_step OWNER TO "+role,
+		"CREATE INDEX ON pg_temp.rea_step (pg_temp.rea_step(statement))",
+		"DROP TABLE pg_temp.rea_step",
+		"DROP FUNCTION pg_temp.rea_step(text), pg_temp.rea_run(text)")
 }
 
 func (s *ownSession) RehearseSwitch(ctx context.Context, f rea.Followed, recreate bool) error {

@@ -152,9 +152,9 @@ func TestWhatASwitchCannotTakeOverIsNamedBeforeAnyWork(t *testing.T) {
 		{"a child", `CREATE TABLE public.f () INHERITS (rea_views.orders)`, `DROP TABLE public.f`, "table public.f"},
 		{"a temporary view", `CREATE TEMP VIEW v AS SELECT n FROM rea_views.orders`, `DROP VIEW v`, "(it is temporary)"},
 		{"a view of somebody else's", `SET ROLE ` + eve + `; CREATE VIEW public.v AS SELECT n FROM rea_views.orders; SET ROLE NONE`, `DROP VIEW public.v`,
-			"view public.v (it belongs to " + eve + ", and " + ada + " may not act as that: GRANT " + eve + " TO " + ada + ")"},
-		{"a view in a schema that is closed by now", `CREATE VIEW public.v AS SELECT n FROM rea_views.orders; ALTER VIEW public.v OWNER TO rea_runner; GRANT rea_runner TO ` + ada,
-			`DROP VIEW public.v; REVOKE rea_runner FROM ` + ada, "view public.v (permission denied for schema public)"},
+			"view public.v (it belongs to " + eve + ", whose code could take rights of " + ada},
+		{"a view in a schema that is closed by now", `CREATE VIEW public.v AS SELECT n FROM rea_views.orders; ALTER VIEW public.v OWNER TO rea_owner`, `DROP VIEW public.v`,
+			"view public.v (permission denied for schema public)"},
 	} {
 		s.do(c.make)
 		before := s.text(othersSQL)

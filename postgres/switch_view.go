@@ -22,7 +22,9 @@ WITH RECURSIVE found(oid, depth) AS (
 ), tree AS (
     SELECT f.oid, max(f.depth) AS depth FROM found f WHERE f.oid IS NOT NULL GROUP BY f.oid
 ), views AS MATERIALIZED (
-    SELECT v.*, t.depth, a.rolname::text AS owner, format('%I.%I', n.nspname, v.relname) AS name,
+    SELECT v.*, t.depth, a.rolname::text AS owner,
+           CASE v.relowner WHEN (SELECT e.relowner FROM pg_class e WHERE e.oid = 'rea.events'::regclass) THEN ''
+               WHEN (SELECT u.oid FROM pg_roles u WHERE u.rolname = session_user) THEN 'none' ELSE a.rolname::text END AS role, format('%I.%I', n.nspname, v.relname) AS name,
            CASE v.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END AS kind, pg_describe_object('pg_class'::regclass, v.oid, 0) AS what
     FROM tree t
     JOIN pg_class v ON v.oid = t.oid
@@ -58,8 +60,8 @@ FROM (
                WHEN v.relpersistence = 't' THEN 'it is temporary'
                WHEN EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = v.oid AND d.deptype = 'e') THEN 'it belongs to an extension'
                WHEN EXISTS (SELECT FROM pg_seclabel s WHERE s.classoid = 'pg_class'::regclass AND s.objoid = v.oid) THEN 'it has a security label'
-               WHEN NOT pg_has_role(session_user, v.relowner, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)
-                   THEN format('it belongs to %I, and %I may not act as that: GRANT %1$I TO %2$I', v.owner, session_user)
+               WHEN v.role NOT IN ('', 'none') AND NOT (SELECT u.rolsuper FROM pg_roles u WHERE u.rolname = session_user)
+                   THEN format('it belongs to %I, whose code could take rights of %I when it is made again: %1$I drops it and makes it again afterwards, or a superuser does all this', v.owner, session_user)
                ELSE '' END AS reason
     FROM views v
     UNION ALL
@@ -82,12 +84,12 @@ func (s *ownSession) Dependents(ctx context.Context, f rea.Followed) (list []rea
 
 // dropViewsSQL: those first that others do not read.
 const dropViewsSQL = treeSQL + `
-SELECT v.what, v.owner, format('DROP %s %s', v.kind, v.name) FROM views v WHERE $2 <> '' ORDER BY v.depth DESC, v.oid`
+SELECT v.what, v.role, format('DROP %s %s', v.kind, v.name) FROM views v WHERE $2 <> '' ORDER BY v.depth DESC, v.oid`
 
 // viewsSQL writes what makes the views of a table ($1) again as they are. A new view has the default privileges of its owner, which
 // are taken away. Grants come last: an owner may have taken rights from himself.
 const viewsSQL = treeSQL + `
-SELECT v.what, v.owner, o.text
+SELECT v.what, v.role, o.text
 FROM views v
 CROSS JOIN LATERAL (
     SELECT 1 AS turn, format('CREATE %s %s%s%s%s AS %s%s', v.kind, v.name,
