@@ -24,6 +24,7 @@ type Table struct {
 	Parted  bool     // partitioned: its rows are in its partitions
 	Columns []Column // in the table's order
 	Key     []int    // of Columns, whose values together are the aggregate's id
+	Late    bool     // the key is deferrable: until a statement or transaction ends two rows may have the same
 
 	order []int // Key as the index that makes it unique has it
 }
@@ -74,12 +75,12 @@ ORDER BY a.attnum`
 
 // The columns of the primary key, else of the unique index over columns alone, without a condition, that has the fewest.
 const keySQL = `
-SELECT array_agg(a.attname::text ORDER BY k.n)
+SELECT array_agg(a.attname::text ORDER BY k.n), NOT i.indimmediate
 FROM pg_catalog.pg_index i, unnest(i.indkey::smallint[]) WITH ORDINALITY k(attnum, n), pg_catalog.pg_attribute a
-WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND k.n <= i.indnkeyatts
+WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL AND k.n <= i.indnkeyatts
   AND a.attrelid = i.indrelid AND a.attnum = k.attnum
-GROUP BY i.indexrelid, i.indisprimary
-ORDER BY i.indisprimary DESC, count(*), i.indexrelid`
+GROUP BY i.indexrelid, i.indisprimary, i.indimmediate
+ORDER BY i.indisprimary DESC, i.indimmediate DESC, count(*), i.indexrelid`
 
 // Describe reads what a table is. name is as in SQL, with a schema or by the search_path; key names the columns that make the id, in
 // order; none: the primary key's. It refuses what has no rows of its own, tables of REA's, and a key that is not unique.
@@ -138,15 +139,19 @@ func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
 	if err != nil {
 		return fmt.Errorf("rea: read the keys of %s: %w", t, err)
 	}
-	unique, err := pgx.CollectRows(rows, pgx.RowTo[[]string])
+	type index struct {
+		columns []string
+		late    bool
+	}
+	unique, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i index, err error) { return i, row.Scan(&i.columns, &i.late) })
 	if err != nil {
 		return fmt.Errorf("rea: read the keys of %s: %w", t, err)
 	}
 	if len(unique) == 0 {
-		return &KeyError{fmt.Sprintf("%s has no primary key and no unique index over columns alone that is not deferrable: a row has no name there", t)}
+		return &KeyError{fmt.Sprintf("%s has no primary key and no unique index over columns alone: a row has no name there", t)}
 	}
 	if len(key) == 0 {
-		key = unique[0]
+		key = unique[0].columns
 	}
 	for _, name := range key {
 		i := t.Index(name)
@@ -156,11 +161,12 @@ func (t *Table) choose(ctx context.Context, db Queryer, key []string) error {
 		t.Key = append(t.Key, i)
 	}
 	wanted := slices.Sorted(slices.Values(key))
-	i := slices.IndexFunc(unique, func(u []string) bool { return slices.Equal(slices.Sorted(slices.Values(u)), wanted) })
+	i := slices.IndexFunc(unique, func(u index) bool { return slices.Equal(slices.Sorted(slices.Values(u.columns)), wanted) })
 	if i < 0 {
 		return &KeyError{fmt.Sprintf("the columns %s of %s have no unique index of their own: two rows could be one object", strings.Join(key, ", "), t)}
 	}
-	for _, name := range unique[i] {
+	t.Late = unique[i].late
+	for _, name := range unique[i].columns {
 		t.order = append(t.order, t.Index(name))
 	}
 	return nil

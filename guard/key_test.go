@@ -47,6 +47,10 @@ func TestAKeyThatIsThereTwiceForAMomentIsPairedInOrder(t *testing.T) {
 	w.do(`BEGIN; UPDATE seats SET id = 1; UPDATE seats SET id = 2 WHERE who = 'a'; COMMIT`)
 	w.want("2 a, 1 b", `SELECT string_agg(id || ' ' || who, ', ' ORDER BY who) FROM seats`)
 	w.want("DirectDelete", `SELECT event_type FROM rea.events WHERE aggregate_type = 'seat' AND aggregate_id = '2' ORDER BY seq LIMIT 1`)
+	w.do(`BEGIN; INSERT INTO seats VALUES (3, 'c'), (3, 'd'), (4, 'e'); DELETE FROM seats WHERE who = 'd'; COMMIT`)
+	w.do(`BEGIN; INSERT INTO seats VALUES (3, 'd'); DELETE FROM seats WHERE id = 3; COMMIT`)
+	w.want("Insert c, Insert d, Delete d, Insert d, Delete c, Delete d", `SELECT string_agg(replace(event_type, 'Direct', '') || ' ' || (coalesce(payload -> 'new', payload -> 'old') ->> 'who'), ', ' ORDER BY seq)
+		FROM rea.events WHERE aggregate_type = 'seat' AND aggregate_id = '3'`)
 }
 
 func TestARowThatCascadesChangeTwiceIsRecordedInOrder(t *testing.T) {
