@@ -52,10 +52,11 @@ type change struct {
 }
 
 // changes reads statements that query writes for a table and the one beside it.
-func (s *ownSession) changes(ctx context.Context, f rea.Followed, query string) (list []change, err error) {
+func (s *ownSession) changes(ctx context.Context, f rea.Followed, query string, args ...any) (list []change, err error) {
 	var c change
 	x := followedSQL{f}
-	err = each(ctx, s.db, func() error { list = append(list, c); return nil }, []any{&c.what, &c.role, &c.text}, query, x.table(false), x.table(true))
+	err = each(ctx, s.db, func() error { list = append(list, c); return nil }, []any{&c.what, &c.role, &c.text}, query,
+		append([]any{x.table(false), x.table(true)}, args...)...)
 	return list, mapError("look at what others have made on "+x.table(false), err)
 }
 
@@ -132,7 +133,7 @@ func (s *ownSession) RehearseSwitch(ctx context.Context, f rea.Followed, recreat
 			if err := s.run(ctx, doing, "SAVEPOINT rea_rehearsal", "SET LOCAL lock_timeout = '200ms'", "TRUNCATE "+x.table(true)); err != nil {
 				return err
 			}
-			if err := s.SwitchTable(ctx, f, recreate); err != nil {
+			if err := s.switchTable(ctx, f, recreate, false); err != nil {
 				return err
 			}
 			return s.run(ctx, doing, "ROLLBACK TO SAVEPOINT rea_rehearsal", "RELEASE SAVEPOINT rea_rehearsal")
@@ -167,8 +168,13 @@ func (s *ownSession) copyIndexes(ctx context.Context, doing string, f rea.Follow
 	return s.make(ctx, doing, f, list)
 }
 
-// SwitchTable does not wait long for the readers of the table. What is on it is looked at when nobody else can change it.
 func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate bool) error {
+	return s.switchTable(ctx, f, recreate, true)
+}
+
+// switchTable does not wait long for the readers of the table. What is on it is looked at when nobody else can change it. Materialized
+// views are filled if filled: a query may fail on no rows that holds on some.
+func (s *ownSession) switchTable(ctx context.Context, f rea.Followed, recreate, filled bool) error {
 	x := followedSQL{f}
 	table, beside := x.table(false), x.table(true)
 	doing := "switch the table of " + f.Name
@@ -197,13 +203,19 @@ func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate b
 	if err != nil {
 		return err
 	}
-	var changes [3][]change
-	for i, query := range []string{dropViewsSQL, restSQL, viewsSQL} {
-		if changes[i], err = s.changes(ctx, f, query); err != nil {
-			return err
-		}
+	drop, err := s.changes(ctx, f, dropViewsSQL)
+	if err != nil {
+		return err
 	}
-	if err := s.make(ctx, doing, f, changes[0]); err != nil {
+	rest, err := s.changes(ctx, f, restSQL)
+	if err != nil {
+		return err
+	}
+	views, err := s.changes(ctx, f, viewsSQL, filled)
+	if err != nil {
+		return err
+	}
+	if err := s.make(ctx, doing, f, drop); err != nil {
 		return err
 	}
 	err = s.run(ctx, doing, append([]string{"DO " + quoteText(fmt.Sprintf(copyGrants, quoteText(table), quoteText(beside))),
@@ -211,5 +223,5 @@ func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate b
 	if err != nil {
 		return err
 	}
-	return s.make(ctx, doing, f, append(changes[1], changes[2]...))
+	return s.make(ctx, doing, f, append(rest, views...))
 }
