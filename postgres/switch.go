@@ -124,48 +124,44 @@ func (s *ownSession) RehearseSwitch(ctx context.Context, f rea.Followed, recreat
 	if err != nil {
 		return err
 	}
-	for _, query := range []string{indexesSQL, restSQL} {
-		list, err := s.changes(ctx, f, query)
-		if err != nil {
-			return err
-		}
-		if len(list) > 0 || len(dependents) > 0 {
-			if err := s.run(ctx, doing, "SAVEPOINT rea_rehearsal", "SET LOCAL lock_timeout = '200ms'", "TRUNCATE "+x.table(true)); err != nil {
-				return err
-			}
-			if err := s.switchTable(ctx, f, recreate, false); err != nil {
-				return err
-			}
-			return s.run(ctx, doing, "ROLLBACK TO SAVEPOINT rea_rehearsal", "RELEASE SAVEPOINT rea_rehearsal")
-		}
+	indexes, err := s.changes(ctx, f, indexesSQL, true)
+	if err != nil {
+		return err
 	}
-	return nil
+	rest, err := s.changes(ctx, f, restSQL)
+	if err != nil || len(indexes)+len(rest)+len(dependents) == 0 {
+		return err
+	}
+	if err := s.run(ctx, doing, "SAVEPOINT rea_rehearsal", "SET LOCAL lock_timeout = '200ms'", "TRUNCATE "+x.table(true)); err != nil {
+		return err
+	}
+	if err := s.switchTable(ctx, f, recreate, false); err != nil {
+		return err
+	}
+	return s.run(ctx, doing, "ROLLBACK TO SAVEPOINT rea_rehearsal", "RELEASE SAVEPOINT rea_rehearsal")
 }
 
-func (s *ownSession) CopyIndexes(ctx context.Context, f rea.Followed) error {
+// CopyIndexes leaves foreign keys to the switch: one stops the writers of the other table to the end of its transaction.
+func (s *ownSession) CopyIndexes(ctx context.Context, f rea.Followed) (left int, err error) {
 	x := followedSQL{f}
 	doing := "copy the indexes to " + x.table(true)
 	there := false
-	err := s.one(ctx, &there, `SELECT to_regclass($1) IS NOT NULL`, x.table(true))
+	err = s.one(ctx, &there, `SELECT to_regclass($1) IS NOT NULL`, x.table(true))
 	if err == nil {
 		err = s.own(ctx)
 	}
 	if err != nil || !there { // another process has switched it
-		return mapError(doing, err)
+		return 0, mapError(doing, err)
 	}
-	// one at a time; writers go on
-	if err := s.run(ctx, doing, "LOCK TABLE "+x.table(true)+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
-		return err
+	// one at a time; writers go on until there is an index to be built
+	if err := s.run(ctx, doing, "LOCK TABLE "+x.table(true)+" IN SHARE UPDATE EXCLUSIVE MODE", "SET LOCAL lock_timeout = '200ms'"); err != nil {
+		return 0, err
 	}
-	return s.copyIndexes(ctx, doing, f)
-}
-
-func (s *ownSession) copyIndexes(ctx context.Context, doing string, f rea.Followed) error {
-	list, err := s.changes(ctx, f, indexesSQL)
-	if err != nil {
-		return err
+	list, err := s.changes(ctx, f, indexesSQL, false)
+	if err != nil || len(list) == 0 {
+		return 0, err
 	}
-	return s.make(ctx, doing, f, list)
+	return len(list) - 1, s.make(ctx, doing, f, list[:1])
 }
 
 func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate bool) error {
@@ -197,8 +193,12 @@ func (s *ownSession) switchTable(ctx context.Context, f rea.Followed, recreate, 
 	if err == nil {
 		err = rea.CheckDependents(f, dependents, recreate)
 	}
+	if err != nil {
+		return err
+	}
+	indexes, err := s.changes(ctx, f, indexesSQL, true) // those that came after CopyIndexes too
 	if err == nil {
-		err = s.copyIndexes(ctx, doing, f) // those that came after CopyIndexes
+		err = s.make(ctx, doing, f, indexes)
 	}
 	if err != nil {
 		return err
