@@ -99,14 +99,16 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 			continue
 		}
 		builds := false
-		err := a.still(ctx, planned, func(session OwnSession, change ProjectionChange) error {
-			if builds = change.builds(); !builds {
-				return nil
-			}
-			if err := session.BuildStateTable(ctx, change.table); err != nil {
-				return err
-			}
-			return session.RehearseSwitch(ctx, change.followed(), a.config.RecreateViews)
+		err := a.patiently(ctx, func() error {
+			return a.still(ctx, planned, func(session OwnSession, change ProjectionChange) error {
+				if builds = change.builds(); !builds {
+					return nil
+				}
+				if err := session.BuildStateTable(ctx, change.table); err != nil {
+					return err
+				}
+				return session.RehearseSwitch(ctx, change.followed(), a.config.RecreateViews)
+			})
 		})
 		switch {
 		case err != nil:
@@ -115,7 +117,9 @@ func (a *Archive) buildAll(ctx context.Context, changes []ProjectionChange) erro
 			continue
 		}
 		if changes[i].filled, err = a.fillBeside(ctx, planned.table); err == nil {
-			err = a.own(ctx, func(session OwnSession) error { return session.CopyIndexes(ctx, planned.followed()) })
+			err = a.patiently(ctx, func() error {
+				return a.copyIndexes(ctx, planned.followed(), func(OwnSession) (bool, error) { return true, nil })
+			})
 		}
 		if err != nil {
 			// another process may have switched the table meanwhile that both fill

@@ -46,14 +46,8 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 	if f.Kind == KindGo {
 		return a.rebuildGo(ctx, f, progress)
 	}
-	for tries := 1; ; tries++ {
-		err := a.beginRebuild(ctx, f)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, ErrRetry) || tries >= 10*a.config.Attempts || !pause(ctx, 50*time.Millisecond) {
-			return err
-		}
+	if err := a.patiently(ctx, func() error { return a.beginRebuild(ctx, f) }); err != nil {
+		return err
 	}
 	size := a.pageOf(f)
 	feed := a.feedReader(f)
@@ -76,7 +70,11 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 			progress(RebuildProgress{Position: at, Head: max(head, at)})
 		}
 		if !copied {
-			if err = a.copyIndexes(ctx, f); err == nil {
+			err = a.copyIndexes(ctx, f, func(session OwnSession) (bool, error) {
+				_, there, err := session.ClaimRebuild(ctx, f)
+				return there, err
+			})
+			if err == nil {
 				copied = true
 				continue // with what was appended meanwhile
 			}
@@ -92,6 +90,16 @@ func (a *Archive) Rebuild(ctx context.Context, name string, progress func(Rebuil
 		}
 		tries++
 		if !pause(ctx, 50*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// patiently calls fn until the locks come that it does not wait for.
+func (a *Archive) patiently(ctx context.Context, fn func() error) error {
+	for tries := 1; ; tries++ {
+		err := fn()
+		if !errors.Is(err, ErrRetry) || tries >= 10*a.config.Attempts || !pause(ctx, 50*time.Millisecond) {
 			return err
 		}
 	}
@@ -208,14 +216,26 @@ func (a *Archive) failRebuild(ctx context.Context, f Followed, err error) error 
 	return errors.Join(err, recording)
 }
 
-// copyIndexes makes the indexes of others on the table that was filled, which nobody reads yet.
-func (a *Archive) copyIndexes(ctx context.Context, f Followed) error {
-	return a.own(ctx, func(session OwnSession) error {
-		if _, there, err := session.ClaimRebuild(ctx, f); err != nil || !there {
+// copyIndexes makes the indexes of others on the table that was filled, which nobody reads yet, each in a transaction of its own, so
+// that none is lost with another. claim reports whether there is a table still.
+func (a *Archive) copyIndexes(ctx context.Context, f Followed, claim func(OwnSession) (bool, error)) error {
+	for tries, most := 0, 0; ; tries++ {
+		left := 0
+		err := a.own(ctx, func(session OwnSession) error {
+			there, err := claim(session)
+			if err != nil || !there {
+				return err
+			}
+			left, err = session.CopyIndexes(ctx, f)
+			return err
+		})
+		if tries == 0 {
+			most = left
+		}
+		if err != nil || left == 0 || tries >= most { // one that reads otherwise on the new table would be made for ever
 			return err
 		}
-		return session.CopyIndexes(ctx, f)
-	})
+	}
 }
 
 // finishRebuild keeps runners away, fills in what is left, and switches.

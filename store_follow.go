@@ -35,9 +35,9 @@ type FollowSession interface {
 	// table that is read, and takes it back. What cannot be is a *DependentsError. It waits a moment for readers, which is then
 	// ErrRetry.
 	RehearseSwitch(ctx context.Context, f Followed, recreate bool) error
-	// CopyIndexes makes the indexes that others have made on the table that is read on the one that was built, where that
-	// spares readers the wait.
-	CopyIndexes(ctx context.Context, f Followed) error
+	// CopyIndexes makes one of the indexes that others have made on the table that is read on the one that was built, where that
+	// spares readers the wait. left is how many there are still to make. It waits a moment for writers, which is then ErrRetry.
+	CopyIndexes(ctx context.Context, f Followed) (left int, err error)
 	// SwitchTable puts the table that was built in the place of the one that is read, if there is one, with what others have made
 	// on that. recreate: what depends on it and can be made again is; else it is a *DependentsError. It waits a moment for
 	// readers, which is then ErrRetry.

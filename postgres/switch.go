@@ -52,10 +52,11 @@ type change struct {
 }
 
 // changes reads statements that query writes for a table and the one beside it.
-func (s *ownSession) changes(ctx context.Context, f rea.Followed, query string) (list []change, err error) {
+func (s *ownSession) changes(ctx context.Context, f rea.Followed, query string, args ...any) (list []change, err error) {
 	var c change
 	x := followedSQL{f}
-	err = each(ctx, s.db, func() error { list = append(list, c); return nil }, []any{&c.what, &c.role, &c.text}, query, x.table(false), x.table(true))
+	err = each(ctx, s.db, func() error { list = append(list, c); return nil }, []any{&c.what, &c.role, &c.text}, query,
+		append([]any{x.table(false), x.table(true)}, args...)...)
 	return list, mapError("look at what others have made on "+x.table(false), err)
 }
 
@@ -123,52 +124,53 @@ func (s *ownSession) RehearseSwitch(ctx context.Context, f rea.Followed, recreat
 	if err != nil {
 		return err
 	}
-	for _, query := range []string{indexesSQL, restSQL} {
-		list, err := s.changes(ctx, f, query)
-		if err != nil {
-			return err
-		}
-		if len(list) > 0 || len(dependents) > 0 {
-			if err := s.run(ctx, doing, "SAVEPOINT rea_rehearsal", "SET LOCAL lock_timeout = '200ms'", "TRUNCATE "+x.table(true)); err != nil {
-				return err
-			}
-			if err := s.SwitchTable(ctx, f, recreate); err != nil {
-				return err
-			}
-			return s.run(ctx, doing, "ROLLBACK TO SAVEPOINT rea_rehearsal", "RELEASE SAVEPOINT rea_rehearsal")
-		}
+	indexes, err := s.changes(ctx, f, indexesSQL, true)
+	if err != nil {
+		return err
 	}
-	return nil
+	rest, err := s.changes(ctx, f, restSQL)
+	if err != nil || len(indexes)+len(rest)+len(dependents) == 0 {
+		return err
+	}
+	if err := s.run(ctx, doing, "SAVEPOINT rea_rehearsal", "SET LOCAL lock_timeout = '200ms'", "TRUNCATE "+x.table(true)); err != nil {
+		return err
+	}
+	if err := s.switchTable(ctx, f, recreate, false); err != nil {
+		return err
+	}
+	return s.run(ctx, doing, "ROLLBACK TO SAVEPOINT rea_rehearsal", "RELEASE SAVEPOINT rea_rehearsal")
 }
 
-func (s *ownSession) CopyIndexes(ctx context.Context, f rea.Followed) error {
+// CopyIndexes leaves foreign keys to the switch: one stops the writers of the other table to the end of its transaction.
+func (s *ownSession) CopyIndexes(ctx context.Context, f rea.Followed) (left int, err error) {
 	x := followedSQL{f}
 	doing := "copy the indexes to " + x.table(true)
 	there := false
-	err := s.one(ctx, &there, `SELECT to_regclass($1) IS NOT NULL`, x.table(true))
+	err = s.one(ctx, &there, `SELECT to_regclass($1) IS NOT NULL`, x.table(true))
 	if err == nil {
 		err = s.own(ctx)
 	}
 	if err != nil || !there { // another process has switched it
-		return mapError(doing, err)
+		return 0, mapError(doing, err)
 	}
-	// one at a time; writers go on
-	if err := s.run(ctx, doing, "LOCK TABLE "+x.table(true)+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
-		return err
+	// one at a time; writers go on until there is an index to be built
+	if err := s.run(ctx, doing, "LOCK TABLE "+x.table(true)+" IN SHARE UPDATE EXCLUSIVE MODE", "SET LOCAL lock_timeout = '200ms'"); err != nil {
+		return 0, err
 	}
-	return s.copyIndexes(ctx, doing, f)
+	list, err := s.changes(ctx, f, indexesSQL, false)
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	return len(list) - 1, s.make(ctx, doing, f, list[:1])
 }
 
-func (s *ownSession) copyIndexes(ctx context.Context, doing string, f rea.Followed) error {
-	list, err := s.changes(ctx, f, indexesSQL)
-	if err != nil {
-		return err
-	}
-	return s.make(ctx, doing, f, list)
-}
-
-// SwitchTable does not wait long for the readers of the table. What is on it is looked at when nobody else can change it.
 func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate bool) error {
+	return s.switchTable(ctx, f, recreate, true)
+}
+
+// switchTable does not wait long for the readers of the table. What is on it is looked at when nobody else can change it. Materialized
+// views are filled if filled: a query may fail on no rows that holds on some.
+func (s *ownSession) switchTable(ctx context.Context, f rea.Followed, recreate, filled bool) error {
 	x := followedSQL{f}
 	table, beside := x.table(false), x.table(true)
 	doing := "switch the table of " + f.Name
@@ -191,19 +193,29 @@ func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate b
 	if err == nil {
 		err = rea.CheckDependents(f, dependents, recreate)
 	}
+	if err != nil {
+		return err
+	}
+	indexes, err := s.changes(ctx, f, indexesSQL, true) // those that came after CopyIndexes too
 	if err == nil {
-		err = s.copyIndexes(ctx, doing, f) // those that came after CopyIndexes
+		err = s.make(ctx, doing, f, indexes)
 	}
 	if err != nil {
 		return err
 	}
-	var changes [3][]change
-	for i, query := range []string{dropViewsSQL, restSQL, viewsSQL} {
-		if changes[i], err = s.changes(ctx, f, query); err != nil {
-			return err
-		}
+	drop, err := s.changes(ctx, f, dropViewsSQL)
+	if err != nil {
+		return err
 	}
-	if err := s.make(ctx, doing, f, changes[0]); err != nil {
+	rest, err := s.changes(ctx, f, restSQL)
+	if err != nil {
+		return err
+	}
+	views, err := s.changes(ctx, f, viewsSQL, filled)
+	if err != nil {
+		return err
+	}
+	if err := s.make(ctx, doing, f, drop); err != nil {
 		return err
 	}
 	err = s.run(ctx, doing, append([]string{"DO " + quoteText(fmt.Sprintf(copyGrants, quoteText(table), quoteText(beside))),
@@ -211,5 +223,5 @@ func (s *ownSession) SwitchTable(ctx context.Context, f rea.Followed, recreate b
 	if err != nil {
 		return err
 	}
-	return s.make(ctx, doing, f, append(changes[1], changes[2]...))
+	return s.make(ctx, doing, f, append(rest, views...))
 }

@@ -2,7 +2,7 @@ package postgres
 
 // indexesSQL makes the indexes and constraints of others on the table beside ($2) what they are on the one that is read ($1). An
 // index there has a name of its own until the switch, by the oid of the other. Nothing but the beginning of its text names the
-// table, and that is compared as a whole, not searched for.
+// table, and that is compared as a whole, not searched for. Foreign keys are among them if $3.
 const indexesSQL = `
 WITH pair AS (
     SELECT to_regclass($1) AS old, to_regclass($2) AS new
@@ -24,7 +24,7 @@ WITH pair AS (
            format('ALTER TABLE %s DROP CONSTRAINT %I', $2, k.conname), format('ALTER TABLE %s ADD CONSTRAINT %I %s', $2, b.beside, pg_get_constraintdef(k.oid))
     FROM pair, pg_constraint k
     CROSS JOIN LATERAL (SELECT CASE WHEN k.contype IN ('u', 'x') THEN 'rea_index_' || k.conindid ELSE k.conname::text END AS beside) b
-    WHERE k.conrelid IN (pair.old, pair.new) AND k.contype IN ('c', 'u', 'x', 'f')
+    WHERE k.conrelid IN (pair.old, pair.new) AND (k.contype IN ('c', 'u', 'x') OR k.contype = 'f' AND $3)
 )
 SELECT t.what, '', t.gone
 FROM pair, things t

@@ -86,8 +86,8 @@ func (s *ownSession) Dependents(ctx context.Context, f rea.Followed) (list []rea
 const dropViewsSQL = treeSQL + `
 SELECT v.what, v.role, format('DROP %s %s', v.kind, v.name) FROM views v WHERE $2 <> '' ORDER BY v.depth DESC, v.oid`
 
-// viewsSQL writes what makes the views of a table ($1) again as they are. A new view has the default privileges of its owner, which
-// are taken away. Grants come last: an owner may have taken rights from himself.
+// viewsSQL writes what makes the views of a table ($1) again as they are, materialized ones without rows unless $3. A new view has the
+// default privileges of its owner, which are taken away. Grants come last: an owner may have taken rights from himself.
 const viewsSQL = treeSQL + `
 SELECT v.what, v.role, o.text
 FROM views v
@@ -97,7 +97,7 @@ CROSS JOIN LATERAL (
                (SELECT ' WITH (' || string_agg(format('%I = %L', p.option_name, p.option_value), ', ') || ')' FROM pg_options_to_table(v.reloptions) p),
                (SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace t WHERE t.oid = v.reltablespace),
                left(pg_get_viewdef(v.oid), -1),
-               CASE WHEN v.relkind = 'v' THEN '' WHEN v.relispopulated THEN ' WITH DATA' ELSE ' WITH NO DATA' END) AS text
+               CASE WHEN v.relkind = 'v' THEN '' WHEN v.relispopulated AND $3 THEN ' WITH DATA' ELSE ' WITH NO DATA' END) AS text
     UNION ALL
     SELECT 2, format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT %s', v.name, c.attname, pg_get_expr(d.adbin, d.adrelid))
     FROM pg_attrdef d JOIN pg_attribute c ON c.attrelid = d.adrelid AND c.attnum = d.adnum

@@ -115,7 +115,7 @@ func (s *session) exec(ctx context.Context, query string) error {
 }
 
 // CopyIndexes does nothing: readers of SQLite do not wait for a switch.
-func (s *session) CopyIndexes(context.Context, rea.Followed) error { return nil }
+func (s *session) CopyIndexes(context.Context, rea.Followed) (int, error) { return 0, nil }
 
 func (s *session) SwitchTable(ctx context.Context, f rea.Followed, recreate bool) error {
 	doing := "switch the table of " + f.Name
