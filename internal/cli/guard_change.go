@@ -29,6 +29,9 @@ func (a *app) changeGuard(cmd *cobra.Command, plan, do, done string, yes bool, c
 	})
 }
 
+// level says how many rows were brought level.
+func level(rows int64) string { return ", " + counted(rows, "row") + " brought level" }
+
 func (a *app) guardRemoveCommand() *cobra.Command {
 	var by guard.By
 	var yes bool
@@ -73,7 +76,7 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 			return a.changeGuard(cmd, fmt.Sprintf("~ %s: its guard is made anew, and the history brought level with the columns", safe(args[0])), "make it anew", "regenerated the guard of", yes,
 				func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error) {
 					g, levelled, err := guard.Regenerate(ctx, pool, args[0], by)
-					return g, ", " + counted(levelled, "row") + " brought level", err
+					return g, level(levelled), err
 				})
 		},
 	}
@@ -90,7 +93,8 @@ func (a *app) guardBreakGlassCommand() *cobra.Command {
 		Short: "Let a guard that refuses capture for now",
 		Long: `Let a guard that refuses capture for now: in an incident, somebody has to write the table by hand. Nothing is
 refused then, and nothing is silent: each changed row becomes an event, and breaking the glass is one too.
-"--end" lets the guard refuse again; "rea guard status" exits with 3 until then.
+"--end" lets the guard refuse again; "rea guard status" exits with 3 until then. Both bring the history level as
+"regenerate" does, where columns came or went.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 		Example: `  rea guard break-glass public.orders --actor 42 --reason 'incident 7: stuck payments'
@@ -105,8 +109,8 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 				plan, do, done, change = "~ %s: writes that no event stands for are refused again", "mend the glass", "mended the glass of", guard.MendGlass
 			}
 			return a.changeGuard(cmd, fmt.Sprintf(plan, safe(args[0])), do, done, yes, func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error) {
-				g, err := change(ctx, pool, args[0], by)
-				return g, "", err
+				g, levelled, err := change(ctx, pool, args[0], by)
+				return g, level(levelled), err
 			})
 		},
 	}

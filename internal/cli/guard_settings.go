@@ -28,8 +28,9 @@ func (a *app) guardChangeCommand() *cobra.Command {
 "remove" and "add". What is not said stays; --ignore and --redact name all of their columns ('' is none).
 Type and key stay, for the events have them. A broken glass is whole again after it.
 
-Writers wait for a moment (SHARE ROW EXCLUSIVE); readers too where --add-column adds one. Where a column is no
-longer ignored or redacted the history is brought level as by "regenerate", and writers wait for that.
+Writers wait for a moment (SHARE ROW EXCLUSIVE); readers too where --add-column adds one. Where columns came or
+went, or are no longer ignored or redacted, the history is brought level as by "regenerate", and writers wait for
+that.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 		Example: `  rea guard change public.orders --mode refuse --add-column
@@ -52,8 +53,8 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 				if err != nil {
 					return nil, "", err
 				}
-				g, err := guard.Change(ctx, pool, args[0], merged(present, given, cmd.Flags().Changed), by)
-				return g, "", err
+				g, levelled, err := guard.Change(ctx, pool, args[0], merged(present, given, cmd.Flags().Changed), by)
+				return g, level(levelled), err
 			})
 		},
 	}
