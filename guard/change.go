@@ -11,11 +11,13 @@ import (
 	"github.com/realtime-event-archive/rea/adopt"
 )
 
-// Change gives a guard other settings: Mode, Status, Ignore, Redact, SQL, RequireReason, Truncate and AddColumn. The event GuardChanged says which.
+// Change gives a guard the settings that change makes of those in force: Mode, Status, Ignore, Redact, SQL, RequireReason, Truncate and
+// AddColumn. Changes of one guard wait for one another; change may be called again. The event GuardChanged says what it was and is.
 // Type and Key stay: the events have them. Columns that are no longer ignored or redacted bring the history level too, as Regenerate does.
-func Change(ctx context.Context, db Beginner, table string, s Settings, by By) (*Guard, int64, error) {
+func Change(ctx context.Context, db Beginner, table string, change func(Settings) Settings, by By) (*Guard, int64, error) {
 	return renewed(ctx, db, table, func(g *Guard, tx pgx.Tx) (int64, error) {
 		before, hidden := g.facts(), slices.Concat(g.Settings.Ignore, g.Settings.Redact)
+		s := change(g.Settings)
 		s.Type, s.Key = g.Settings.Type, g.Settings.Key
 		g.Settings, g.GlassBroken = s.withDefaults(), false
 		if err := g.check(); err != nil {

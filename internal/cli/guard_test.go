@@ -41,6 +41,9 @@ func TestGuardsAreAddedWatchedAndRemoved(t *testing.T) {
 		step(1, "--add-column", "guard", "change", "orders", "--mode", "refuse", "--yes")
 		step(0, `"mode":"refuse","key":["id"],"status":"status","ignore":["city"],"redact":[],"sql":"hash","require_reason":false,"truncate":"refuse"`,
 			"guard", "change", "orders", "--mode", "refuse", "--add-column", "--yes", "--json")
+		step(0, `"mode":"capture","key":["id"],"status":"status","ignore":["city"],"redact":[],"sql":"hash","require_reason":false,"truncate":"refuse"`,
+			"guard", "change", "orders", "--mode", "capture", "--truncate", "refuse", "--yes", "--json")
+		step(0, `"truncate":"refuse"`, "guard", "change", "orders", "--mode", "capture", "--yes", "--json")
 		step(0, `"mode":"capture","key":["id"],"status":"status","ignore":[]`, "guard", "change", "orders", "--mode", "capture", "--ignore", "", "--yes", "--json")
 		step(0, "GuardChanged", "log", "rea.guard", "public.orders")
 		step(1, "there is no glass to break", "guard", "break-glass", "orders", "--reason", "incident 7", "--yes")
