@@ -77,6 +77,12 @@ UPDATE rea.guards SET mode = $2, status = $3, ignored = $4, redacted = $5, keeps
        columns = $10::text::jsonb, key = $11, made_for = $12::oid
 WHERE guard_id = $1`
 
+// forgottenSQL finds the columns of a guard's settings that are gone, of which the row that is written anew no longer knows.
+const forgottenSQL = `
+SELECT c.name FROM rea.guards g, pg_catalog.jsonb_to_recordset(g.columns) c(number smallint, name text)
+WHERE g.guard_id = $1 AND c.number = ANY (g.ignored || g.redacted || g.status) AND (rea.guard_names(g, ARRAY[c.number]))[1] IS NULL
+ORDER BY c.number`
+
 // renew writes a guard's row, code and triggers anew, records the event, tries the code, and levels the history: for the columns that
 // came and went since the row was written, which it then knows no longer, and for those that are shown from now on. It gives the number of rows.
 func (g *Guard) renew(ctx context.Context, tx pgx.Tx, event string, by By, facts map[string]any, shown ...string) (levelled int64, err error) {
@@ -85,6 +91,13 @@ func (g *Guard) renew(ctx context.Context, tx pgx.Tx, event string, by By, facts
 		return 0, err
 	}
 	facts["came"], facts["went"] = came, went
+	rows, err := tx.Query(ctx, forgottenSQL, g.ID)
+	if err != nil {
+		return 0, err
+	}
+	if g.Forgotten, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return 0, err
+	}
 	columns, err := g.columnsJSON()
 	if err != nil {
 		return 0, err

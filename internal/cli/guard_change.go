@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -29,8 +30,14 @@ func (a *app) changeGuard(cmd *cobra.Command, plan, do, done string, yes bool, c
 	})
 }
 
-// level says how many rows were brought level.
-func level(rows int64) string { return ", " + counted(rows, "row") + " brought level" }
+// level says how many rows were brought level, and which columns the guard does not know any more.
+func level(g *guard.Guard, rows int64) string {
+	said := ", " + counted(rows, "row") + " brought level"
+	if g != nil && len(g.Forgotten) > 0 {
+		said += "; gone, and neither ignored, redacted nor the status when made anew: " + safe(strings.Join(g.Forgotten, ", "))
+	}
+	return said
+}
 
 func (a *app) guardRemoveCommand() *cobra.Command {
 	var by guard.By
@@ -76,7 +83,7 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 			return a.changeGuard(cmd, fmt.Sprintf("~ %s: its guard is made anew, and the history brought level with the columns", safe(args[0])), "make it anew", "regenerated the guard of", yes,
 				func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error) {
 					g, levelled, err := guard.Regenerate(ctx, pool, args[0], by)
-					return g, level(levelled), err
+					return g, level(g, levelled), err
 				})
 		},
 	}
@@ -110,7 +117,7 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 			}
 			return a.changeGuard(cmd, fmt.Sprintf(plan, safe(args[0])), do, done, yes, func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error) {
 				g, levelled, err := change(ctx, pool, args[0], by)
-				return g, level(levelled), err
+				return g, level(g, levelled), err
 			})
 		},
 	}

@@ -51,7 +51,7 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 				g, levelled, err := guard.Change(ctx, pool, args[0], func(present guard.Settings) guard.Settings {
 					return merged(present, given, cmd.Flags().Changed)
 				}, by)
-				return g, level(levelled), err
+				return g, level(g, levelled), err
 			})
 		},
 	}
