@@ -3,6 +3,7 @@ package guard_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os/exec"
 	"path/filepath"
@@ -87,16 +88,70 @@ func TestAColumnThatIsNoLongerHiddenIsLevelled(t *testing.T) {
 	w.do(orders + `INSERT INTO orders VALUES (1, 'placed', 1, 'a')`)
 	w.add("orders", guard.Settings{Type: "order", Ignore: []string{"note"}, Redact: []string{"amount"}})
 	w.do(`UPDATE orders SET status = 'paid', note = 'b'; UPDATE orders SET amount = 2`)
-	if _, err := guard.Change(t.Context(), w, "orders", guard.Settings{Redact: []string{"note"}}, guard.By{}); err != nil {
+	if _, _, err := guard.Change(t.Context(), w, "orders", to(guard.Settings{Redact: []string{"note"}}), guard.By{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guard.Change(t.Context(), w, "orders", guard.Settings{}, guard.By{}); err != nil {
+	if _, _, err := guard.Change(t.Context(), w, "orders", to(guard.Settings{}), guard.By{}); err != nil {
 		t.Fatal(err)
 	}
 	w.events("order", `1 1 DirectUpdate {"new": {"status": "paid"}, "old": {"id": 1, "amount": "(redacted)", "status": "placed"}}
 1 2 DirectUpdate {"new": {"amount": "(redacted)"}, "old": {"amount": "(redacted)"}}
 1 3 DirectUpdate {"new": {"amount": 2}, "old": {"amount": "(redacted)"}}
 1 4 DirectUpdate {"new": {"note": "b"}, "old": {}}`)
+}
+
+// to changes settings to others, whatever they are.
+func to(s guard.Settings) func(guard.Settings) guard.Settings {
+	return func(guard.Settings) guard.Settings { return s }
+}
+
+func TestTwoChangesAtOnceBothHold(t *testing.T) {
+	t.Parallel()
+	w := ordersWorld(t, guard.Settings{})
+	tx, err := w.session().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := guard.Change(t.Context(), tx, "orders", func(s guard.Settings) guard.Settings { s.SQL = "off"; return s }, guard.By{}); err != nil {
+		t.Fatal(err)
+	}
+	other, done := w.session(), make(chan error, 1)
+	go func() {
+		_, _, err := guard.Change(context.Background(), other, "orders", func(s guard.Settings) guard.Settings { s.Redact = []string{"note"}; return s }, guard.By{})
+		done <- err
+	}()
+	w.waits(other)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.want("off {note}", `SELECT keeps_sql || ' ' || rea.guard_names(g, g.redacted)::text FROM rea.guards g`)
+}
+
+func TestEveryWayToRenewAGuardLevelsColumns(t *testing.T) {
+	t.Parallel()
+	w, _ := refusingWorld(t)
+	by := guard.By{Actor: "42", Reason: "incident 7"}
+	rows := w.one(`SELECT count(*) FROM orders`)
+	for i, renew := range []func() (*guard.Guard, int64, error){
+		func() (*guard.Guard, int64, error) {
+			return guard.Change(t.Context(), w, "orders", to(guard.Settings{Mode: guard.Refuse, Status: "status", SQL: "hash"}), by)
+		},
+		func() (*guard.Guard, int64, error) { return guard.BreakGlass(t.Context(), w, "orders", by) },
+		func() (*guard.Guard, int64, error) { return guard.MendGlass(t.Context(), w, "orders", by) },
+	} {
+		w.do(fmt.Sprintf(`ALTER TABLE orders ADD came%d text DEFAULT 'Paris'`, i))
+		if _, levelled, err := renew(); err != nil || fmt.Sprint(levelled) != rows {
+			t.Errorf("way %d: %d rows levelled, %v, want %s", i, levelled, err, rows)
+		}
+		w.want("0", fmt.Sprintf(`SELECT count(*) FROM orders WHERE rea.fold_value('order', id::text, 'came%d') IS DISTINCT FROM '"Paris"'`, i))
+	}
+	if got := w.problems(); got != "" {
+		t.Errorf("problems = %s", got)
+	}
+	w.want(`["came2"] []`, `SELECT concat_ws(' ', payload -> 'came', payload -> 'went') FROM rea.events WHERE event_type = 'GlassMended'`)
 }
 
 func TestAKeyThatIsGoneStopsWritesWithAWordAboutIt(t *testing.T) {

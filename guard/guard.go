@@ -53,6 +53,7 @@ type Guard struct {
 	Table       *adopt.Table // Key is the guard's
 	Settings    Settings     // as they are in force
 	GlassBroken bool         // Refuse captures for now
+	Forgotten   []string     // columns that were ignored, redacted or the status, and are gone: made anew after this renewal they are columns as others
 
 	parts []part // the table and its partitions
 }

@@ -193,15 +193,17 @@ func (g *Guard) keyProblem(ctx context.Context, db adopt.Queryer) string {
 	return ""
 }
 
-// find describes the table of a guard in a transaction, loads the guard, and hands both to fn.
+// find locks a guard's row in a transaction, describes the table, loads the guard, and hands both to fn.
 func find(ctx context.Context, db Beginner, table string, fn func(g *Guard, tx pgx.Tx) error) (*Guard, error) {
 	g := &Guard{}
-	err := g.within(ctx, db, table, func(tx pgx.Tx, name string) (*adopt.Table, error) { return describe(ctx, tx, name) }, func(tx pgx.Tx) error {
+	err := g.within(ctx, db, table, func(tx pgx.Tx, name string) (*adopt.Table, error) {
+		if _, err := tx.Exec(ctx, `SELECT FROM rea.guards g WHERE g.relation = pg_catalog.to_regclass($1) FOR UPDATE`, name); err != nil {
+			return nil, err
+		}
+		return describe(ctx, tx, name)
+	}, func(tx pgx.Tx) error {
 		*g = Guard{Table: g.Table}
 		if err := g.load(ctx, tx); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `SELECT FROM rea.guards g WHERE g.guard_id = $1 FOR UPDATE`, g.ID); err != nil {
 			return err
 		}
 		if err := g.rights(ctx, tx); err != nil {

@@ -105,10 +105,10 @@ func TestAMemberOfTheOwnerMayWriteForAnybodysEvent(t *testing.T) {
 func TestABrokenGlassCapturesAndIsRecorded(t *testing.T) {
 	t.Parallel()
 	w, s := refusingWorld(t)
-	if _, err := guard.BreakGlass(t.Context(), w, "orders", guard.By{Actor: "42"}); err == nil {
+	if _, _, err := guard.BreakGlass(t.Context(), w, "orders", guard.By{Actor: "42"}); err == nil {
 		t.Error("the glass was broken without a reason")
 	}
-	if _, err := guard.BreakGlass(t.Context(), w, "orders", guard.By{Actor: "42", Reason: "incident 7"}); err != nil {
+	if _, _, err := guard.BreakGlass(t.Context(), w, "orders", guard.By{Actor: "42", Reason: "incident 7"}); err != nil {
 		t.Fatal(err)
 	}
 	s.do(`UPDATE orders SET status = 'paid' WHERE id = 1`)
@@ -117,7 +117,7 @@ func TestABrokenGlassCapturesAndIsRecorded(t *testing.T) {
 	if err != nil || len(states) != 1 || len(states[0].Problems) != 1 || !strings.Contains(states[0].Problems[0], "glass is broken") {
 		t.Errorf("Status = %v, %v", states, err)
 	}
-	if _, err := guard.MendGlass(t.Context(), w, "orders", guard.By{Actor: "42"}); err != nil {
+	if _, _, err := guard.MendGlass(t.Context(), w, "orders", guard.By{Actor: "42"}); err != nil {
 		t.Fatal(err)
 	}
 	s.refused("RE011", `UPDATE orders SET status = 'x'`)

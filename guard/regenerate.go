@@ -11,20 +11,9 @@ import (
 // Regenerate writes a guard's code and triggers anew, for the columns and partitions as they are, and levels the history: a row whose
 // events fold to something else because columns came, went or were renamed gets a DirectUpdate, in a context with the operation ALTER.
 func Regenerate(ctx context.Context, db Beginner, table string, by By) (*Guard, int64, error) {
-	var levelled int64
-	g, err := find(ctx, db, table, func(g *Guard, tx pgx.Tx) error {
-		came, went, err := g.changedColumns(ctx, tx)
-		if err != nil {
-			return err
-		}
-		facts := g.facts()
-		facts["came"], facts["went"] = came, went
-		if err := g.renew(ctx, tx, "GuardRegenerated", by, facts); err != nil || len(came)+len(went) == 0 {
-			return err
-		}
-		return tx.QueryRow(ctx, `SELECT rea.level_guard($1, $2, $3)`, g.ID, came, went).Scan(&levelled)
+	return renewed(ctx, db, table, func(g *Guard, tx pgx.Tx) (int64, error) {
+		return g.renew(ctx, tx, "GuardRegenerated", by, g.facts())
 	})
-	return g, levelled, err
 }
 
 const knownSQL = `

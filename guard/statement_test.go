@@ -129,7 +129,7 @@ func TestTheStatementIsKeptAsTheClientSentIt(t *testing.T) {
 	w.want("true", `SELECT statement_cut AND octet_length(statement) BETWEEN 8189 AND 8192 AND $1::text LIKE statement || '%' AND statement_sha256 = encode(sha256(convert_to($1::text, 'UTF8')), 'hex')
 FROM rea.contexts ORDER BY context_id DESC LIMIT 1`, long)
 	for mode, want := range map[string]string{"hash": "false true", "off": "false false"} {
-		if _, err := guard.Change(t.Context(), w, "orders", guard.Settings{SQL: mode}, guard.By{}); err != nil {
+		if _, _, err := guard.Change(t.Context(), w, "orders", to(guard.Settings{SQL: mode}), guard.By{}); err != nil {
 			t.Fatal(err)
 		}
 		w.do(`UPDATE orders SET status = $1`, mode)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -27,6 +28,15 @@ func (a *app) changeGuard(cmd *cobra.Command, plan, do, done string, yes bool, c
 		_, err = fmt.Fprintf(a.env.Stdout, "%s %s%s\n", done, safe(g.Table.String()), said)
 		return err
 	})
+}
+
+// level says how many rows were brought level, and which columns the guard does not know any more.
+func level(g *guard.Guard, rows int64) string {
+	said := ", " + counted(rows, "row") + " brought level"
+	if g != nil && len(g.Forgotten) > 0 {
+		said += "; gone, and neither ignored, redacted nor the status when made anew: " + safe(strings.Join(g.Forgotten, ", "))
+	}
+	return said
 }
 
 func (a *app) guardRemoveCommand() *cobra.Command {
@@ -73,7 +83,7 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 			return a.changeGuard(cmd, fmt.Sprintf("~ %s: its guard is made anew, and the history brought level with the columns", safe(args[0])), "make it anew", "regenerated the guard of", yes,
 				func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error) {
 					g, levelled, err := guard.Regenerate(ctx, pool, args[0], by)
-					return g, ", " + counted(levelled, "row") + " brought level", err
+					return g, level(g, levelled), err
 				})
 		},
 	}
@@ -90,7 +100,8 @@ func (a *app) guardBreakGlassCommand() *cobra.Command {
 		Short: "Let a guard that refuses capture for now",
 		Long: `Let a guard that refuses capture for now: in an incident, somebody has to write the table by hand. Nothing is
 refused then, and nothing is silent: each changed row becomes an event, and breaking the glass is one too.
-"--end" lets the guard refuse again; "rea guard status" exits with 3 until then.
+"--end" lets the guard refuse again; "rea guard status" exits with 3 until then. Both bring the history level as
+"regenerate" does, where columns came or went.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 		Example: `  rea guard break-glass public.orders --actor 42 --reason 'incident 7: stuck payments'
@@ -105,8 +116,8 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 				plan, do, done, change = "~ %s: writes that no event stands for are refused again", "mend the glass", "mended the glass of", guard.MendGlass
 			}
 			return a.changeGuard(cmd, fmt.Sprintf(plan, safe(args[0])), do, done, yes, func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error) {
-				g, err := change(ctx, pool, args[0], by)
-				return g, "", err
+				g, levelled, err := change(ctx, pool, args[0], by)
+				return g, level(g, levelled), err
 			})
 		},
 	}

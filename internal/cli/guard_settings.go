@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/realtime-event-archive/rea/adopt"
 	"github.com/realtime-event-archive/rea/guard"
 )
 
@@ -28,8 +27,9 @@ func (a *app) guardChangeCommand() *cobra.Command {
 "remove" and "add". What is not said stays; --ignore and --redact name all of their columns ('' is none).
 Type and key stay, for the events have them. A broken glass is whole again after it.
 
-Writers wait for a moment (SHARE ROW EXCLUSIVE); readers too where --add-column adds one. Where a column is no
-longer ignored or redacted the history is brought level as by "regenerate", and writers wait for that.
+Writers wait for a moment (SHARE ROW EXCLUSIVE); readers too where --add-column adds one. Where columns came or
+went, or are no longer ignored or redacted, the history is brought level as by "regenerate", and writers wait for
+that.
 
 It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 		Example: `  rea guard change public.orders --mode refuse --add-column
@@ -48,12 +48,10 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 			given.Mode = guard.Mode(mode)
 			plan := fmt.Sprintf("~ %s: %s", safe(args[0]), safe(strings.Join(said, ", ")))
 			return a.changeGuard(cmd, plan, "change the guard", "changed the guard of", yes, func(ctx context.Context, pool *pgxpool.Pool) (*guard.Guard, string, error) {
-				present, err := presentSettings(ctx, pool, args[0])
-				if err != nil {
-					return nil, "", err
-				}
-				g, err := guard.Change(ctx, pool, args[0], merged(present, given, cmd.Flags().Changed), by)
-				return g, "", err
+				g, levelled, err := guard.Change(ctx, pool, args[0], func(present guard.Settings) guard.Settings {
+					return merged(present, given, cmd.Flags().Changed)
+				}, by)
+				return g, level(g, levelled), err
 			})
 		},
 	}
@@ -63,27 +61,9 @@ It shows what it will do and asks on a terminal; elsewhere --yes confirms.`,
 	return cmd
 }
 
-// presentSettings are those of a table's guard; of a table without one guard.Change says so.
-func presentSettings(ctx context.Context, pool *pgxpool.Pool, name string) (guard.Settings, error) {
-	table, err := adopt.Describe(ctx, pool, name, nil)
-	if err != nil {
-		return guard.Settings{}, err
-	}
-	states, err := guard.Status(ctx, pool)
-	if err != nil {
-		return guard.Settings{}, err
-	}
-	for _, s := range states {
-		if s.Table.OID == table.OID {
-			return s.Settings, nil
-		}
-	}
-	return guard.Settings{}, nil
-}
-
 // merged lays the settings that were said over those that hold.
 func merged(s, given guard.Settings, said func(flag string) bool) guard.Settings {
-	if said("mode") {
+	if said("mode") && given.Mode != s.Mode {
 		s.Mode, s.Truncate = given.Mode, ""
 	}
 	if said("status") {

@@ -15,7 +15,7 @@ func TestGuardsAreAddedWatchedAndRemoved(t *testing.T) {
 			}
 			return
 		}
-		sh.create(`CREATE TABLE orders (id int PRIMARY KEY, status text, amount numeric); INSERT INTO orders VALUES (1, 'placed', 5), (2, 'placed', 6)`)
+		sh.create(`CREATE TABLE orders (id int PRIMARY KEY, status text, amount numeric, note text, phone text); INSERT INTO orders VALUES (1, 'placed', 5), (2, 'placed', 6)`)
 		step := func(code int, want string, args ...string) {
 			t.Helper()
 			if r := sh.rea(args...); r.code != code || !strings.Contains(r.stdout+r.stderr, want) {
@@ -35,12 +35,18 @@ func TestGuardsAreAddedWatchedAndRemoved(t *testing.T) {
 		step(3, "added city", "guard", "status")
 		step(0, "1 row brought level", "guard", "regenerate", "orders", "--yes")
 		step(0, `"problems":[]`, "guard", "status", "--json")
+		step(0, "0 rows brought level\n", "guard", "change", "orders", "--ignore", "note", "--redact", "phone", "--yes")
+		sh.create(`ALTER TABLE orders DROP note, DROP phone`)
+		step(0, "when made anew: note, phone", "guard", "regenerate", "orders", "--yes")
 		step(2, "what is to change", "guard", "change", "orders", "--yes")
 		step(4, "~ orders: mode refuse, sql hash", "guard", "change", "orders", "--mode", "refuse", "--sql", "hash")
 		step(0, `"ignore":["city"],"redact":[],"sql":"hash"`, "guard", "change", "orders", "--ignore", "city", "--sql", "hash", "--yes", "--json")
 		step(1, "--add-column", "guard", "change", "orders", "--mode", "refuse", "--yes")
 		step(0, `"mode":"refuse","key":["id"],"status":"status","ignore":["city"],"redact":[],"sql":"hash","require_reason":false,"truncate":"refuse"`,
 			"guard", "change", "orders", "--mode", "refuse", "--add-column", "--yes", "--json")
+		step(0, `"mode":"capture","key":["id"],"status":"status","ignore":["city"],"redact":[],"sql":"hash","require_reason":false,"truncate":"refuse"`,
+			"guard", "change", "orders", "--mode", "capture", "--truncate", "refuse", "--yes", "--json")
+		step(0, `"truncate":"refuse"`, "guard", "change", "orders", "--mode", "capture", "--yes", "--json")
 		step(0, `"mode":"capture","key":["id"],"status":"status","ignore":[]`, "guard", "change", "orders", "--mode", "capture", "--ignore", "", "--yes", "--json")
 		step(0, "GuardChanged", "log", "rea.guard", "public.orders")
 		step(1, "there is no glass to break", "guard", "break-glass", "orders", "--reason", "incident 7", "--yes")
