@@ -24,7 +24,15 @@ func (s *session) made(ctx context.Context, query string, args ...any) (list []m
 	return list, err
 }
 
-const viewsSQL = `SELECT type, name, tbl_name, sql FROM sqlite_master WHERE type IN ('view', 'trigger') ORDER BY type DESC, rowid`
+// viewsSQL leaves out REA's own, which name no projection's table: a view of others' may have the name of anything in them.
+const viewsSQL = `
+SELECT type, name, tbl_name, sql FROM sqlite_master
+WHERE type IN ('view', 'trigger')
+  AND NOT (name GLOB 'rea_*' AND name NOT GLOB 'rea_views_*' AND tbl_name GLOB 'rea_*' AND tbl_name NOT GLOB 'rea_views_*')
+ORDER BY type DESC, rowid`
+
+// undouble takes back what quotes within a quoted name become.
+var undouble = strings.NewReplacer(`""`, `"`, "``", "`", `''`, `'`)
 
 // views lists the views and triggers that name a table, or a view that does. SQLite renames no table beside a view that it cannot
 // read. One that has the name in a text is listed too: no harm comes to it.
@@ -33,7 +41,7 @@ func (s *session) views(ctx context.Context, table string) (list []made, err err
 	names := []*regexp.Regexp{naming(table)}
 	for i := 0; i < len(names); i++ {
 		all = slices.DeleteFunc(all, func(m made) bool {
-			if !names[i].MatchString(strings.ReplaceAll(m.text, `""`, `"`)) {
+			if !names[i].MatchString(m.text + "\n" + undouble.Replace(m.text)) {
 				return false
 			}
 			if list = append(list, m); m.kind == "view" {
@@ -48,6 +56,9 @@ func (s *session) views(ctx context.Context, table string) (list []made, err err
 
 // naming finds a name in SQL.
 func naming(name string) *regexp.Regexp {
+	if name == "" {
+		return regexp.MustCompile("\"\"|``|\\[\\]|''")
+	}
 	word := func(c byte) string {
 		if regexp.MustCompile(`\w`).Match([]byte{c}) {
 			return `\b`

@@ -23,6 +23,8 @@ func TestASwitchTakesOverWhatOthersHaveMade(t *testing.T) {
 	}
 	a := openArchive(t, path, rea.Config{Catalog: catalog, RecreateViews: true})
 	t.Cleanup(a.Close)
+	plain := openArchive(t, path, rea.Config{Catalog: catalog})
+	t.Cleanup(plain.Close)
 	if err := errors.Join(a.Migrate(t.Context(), nil), a.Rebuild(t.Context(), "hourly", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +51,11 @@ func TestASwitchTakesOverWhatOthersHaveMade(t *testing.T) {
 		`CREATE TABLE seen (n)`,
 		`CREATE VIEW "über ""all""" AS SELECT n FROM "rea_views_hourly"`,
 		`CREATE VIEW a_second(m) AS SELECT n FROM "über ""all""" -- and more`,
+		"CREATE VIEW \"a`tick\" AS SELECT n FROM rea_views_hourly",
+		"CREATE VIEW ticked AS SELECT n FROM `a``tick`",
+		`CREATE VIEW "" AS SELECT n FROM rea_views_hourly`,
+		`CREATE VIEW of_no_name AS SELECT n FROM ""`,
+		`CREATE VIEW events AS SELECT n FROM rea_views_hourly`,
 		`CREATE VIEW said AS SELECT 'rea_views_hourly' AS name`,
 		`CREATE TRIGGER "on it" AFTER UPDATE ON rea_views_hourly WHEN NEW.n > 1 BEGIN INSERT INTO seen VALUES (NEW.n); END`,
 		`CREATE TRIGGER instead INSTEAD OF DELETE ON a_second BEGIN SELECT 1; END`,
@@ -58,6 +65,11 @@ func TestASwitchTakesOverWhatOthersHaveMade(t *testing.T) {
 		do(statement)
 	}
 	before := made()
+	var refused *rea.DependentsError
+	err = plain.Rebuild(t.Context(), "hourly", nil)
+	if want := "trigger elsewhere, trigger instead, trigger on it, view , view a_second, view a`tick, view events, view of_no_name, view said, view ticked, view über \"all\""; !errors.As(err, &refused) || strings.Join(refused.Dependents, ", ") != want {
+		t.Errorf("rebuild = %v, want %q", err, want)
+	}
 	for range 2 {
 		if err := a.Rebuild(t.Context(), "hourly", nil); err != nil {
 			t.Fatal(err)
