@@ -80,7 +80,7 @@ func TestABulkInsertIntoAVacuumedEmptyTableDoesBoundedWork(t *testing.T) {
 	if pages > 10_000*pagesOfRow {
 		t.Errorf("pages touched by a batch of 10,000 = %d, want at most %d an event", pages, pagesOfRow)
 	}
-	// The least of three: databases that others make and drop may empty this session's caches, which are filled again by a thousand pages.
+	// The least of three: databases that others make and drop may empty the session's caches, which are filled again by a thousand pages.
 	least := math.MaxInt
 	for i := range 3 {
 		_, pages = explain(t, conn, true, fmt.Sprintf(`SELECT * FROM rea.append('order', '7', 'X', key => 'k%d')`, i))

@@ -288,7 +288,7 @@ BEGIN
     IF NEW.id IS NOT NULL OR NEW.xid IS NOT NULL OR NEW.db_user IS NOT NULL OR NEW.recorded_at IS NOT NULL
        OR (NEW.context_id IS NOT NULL AND NOT rea.is_own(NEW.event_type) AND NEW.aggregate_type <> 'rea.guard') THEN
         -- A fact that a guard or a baseline stores with many others comes complete: with this transaction's xid, and an id that
-        -- this session drew just now. Who may not name these columns cannot do the same, and who may does not do it unawares.
+        -- was drawn in the same session just now. Who may not name these columns cannot do the same, and who may does not do it unawares.
         IF (CASE WHEN NEW.context_id IS NOT NULL AND NEW.xid = pg_current_xact_id()
                 THEN NEW.id = currval('rea.events_id_seq'::regclass) AND rea.is_own(NEW.event_type) END) THEN
             RETURN NEW;
