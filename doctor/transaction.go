@@ -22,7 +22,7 @@ SELECT format('pid %s, %s%s, %s for %s s%s: %s', a.pid, coalesce(a.usename, '?')
        format('SELECT pg_terminate_backend(%s), where nobody waits for what it does', a.pid), clock_timestamp() - a.xact_start > $1::interval
 FROM pg_stat_activity a
 WHERE a.datname = current_database() AND a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid() AND (a.backend_xid IS NOT NULL OR a.backend_xmin IS NOT NULL)
-  AND a.backend_type = 'client backend' AND (a.backend_xid IS NOT NULL OR a.query !~* '^\s*(vacuum|analyze)')
+  AND a.backend_type = 'client backend' AND (a.backend_xid IS NOT NULL OR a.query !~* '^\s*vacuum')
 ORDER BY a.xact_start LIMIT 5`
 
 const hiddenSQL = `
